@@ -1,0 +1,10 @@
+# Abseil: GPUPERF_ABSEIL_SOURCE_DIR (a source tree, built here, static and position-independent), else the installed one.
+set(GPUPERF_ABSEIL_SOURCE_DIR "" CACHE PATH "Abseil source tree to build instead of the installed library")
+if(GPUPERF_ABSEIL_SOURCE_DIR)
+  set(ABSL_PROPAGATE_CXX_STD ON)
+  set(ABSL_ENABLE_INSTALL OFF)
+  set(CMAKE_POLICY_VERSION_MINIMUM 3.5)
+  add_subdirectory(${GPUPERF_ABSEIL_SOURCE_DIR} ${CMAKE_BINARY_DIR}/abseil EXCLUDE_FROM_ALL SYSTEM)
+else()
+  find_package(absl REQUIRED)
+endif()
