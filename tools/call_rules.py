@@ -1,0 +1,186 @@
+"""Which CUDA API functions gpuperf traces, as what kind of call, and which it leaves out on purpose.
+
+Names are those of the CUPTI callback ids without their version (`_v2`, `_v12000`) and stream (`_ptsz`, `_ptds`) suffix.
+A name that MUST_DECIDE finds has to be matched by RULES or listed in EXCLUSIONS; tests/python/test_call_tables.py holds
+every CUPTI header at hand against both. Other names are traced where a rule matches them, else not.
+"""
+
+import re
+
+# A name that holds one of these can put work on a device, make the host wait, or change what later work means.
+MUST_DECIDE = re.compile(
+    r"Launch|Memcpy|Memset|Graph|Synchronize|EventRecord|RecordEvent|WaitEvent|Alloc|Malloc|Free|HostRegister"
+    r"|HostUnregister|MemMap|MemUnmap|MemCreate|MemRelease|Module|Library|BeginCapture|BeginRecapture|EndCapture"
+)
+
+# Kind (CallKind of csrc/cupti/call_table.h without its k), and the names that are of it. The first match wins; a pattern
+# matches the whole name after its "cu", "cuda" or "__cuda".
+RULES: tuple[tuple[str, str], ...] = (
+    ("Launch", r"Launch|LaunchGrid(Async)?|Launch(Cooperative)?Kernel(Ex|ExC|MultiDevice)?"),
+    ("GraphLaunch", r"GraphLaunch"),
+    ("HostFunction", r"LaunchHostFunc|StreamAddCallback"),
+    ("Copy", r"(64)?Memcpy\w*"),
+    ("Memset", r"(64)?Memset\w*"),
+    ("Synchronize", r"(Device|Thread|Stream|Event|Ctx|ExecutionCtx)Synchronize"),
+    ("EventRecord", r"EventRecord(WithFlags)?|(Ctx|GreenCtx|ExecutionCtx)RecordEvent"),
+    ("EventWait", r"StreamWaitEvent|(Ctx|GreenCtx|ExecutionCtx)WaitEvent"),
+    ("Allocate", r"Malloc\w*|HostAlloc|(64)?MemAlloc(Pitch|Host|Managed|Async|FromPoolAsync)?|(64)?MemHostAlloc|MemCreate"),
+    ("Allocate", r"Array(3D)?Create|MipmappedArrayCreate"),
+    ("Free", r"Free(Host|Array|MipmappedArray|Async)?|(64)?MemFree(Host|Async)?|MemRelease|(Mipmapped)?ArrayDestroy"),
+    ("BeginCapture", r"StreamBegin(Capture(ToGraph|ToCig)?|RecaptureToGraph)"),
+    ("EndCapture", r"StreamEndCapture(ToCig)?"),
+    ("Graph", r"Graph(Create|Clone|Upload|Destroy|DestroyNode|Instantiate\w*|Add\w+|RemoveDependencies)"),
+    ("Graph", r"Graph\w*(SetParams\w*|SetEvent|SetAttribute|SetEnabled|CopyAttributes|ExecUpdate|ExecDestroy)"),
+    ("Graph", r"GraphConditionalHandleCreate"),
+    ("Module", r"(Module|Library)(Load\w*|Unload)|InitModule|UnregisterFatBinary|ModuleGetFunction|FuncLoad|Link(AddData|AddFile|Complete)"),
+    ("Memory", r"(Mem)?Host(Register|Unregister)|Peer(Register|Unregister)"),
+    ("Memory", r"Mem(Map|Unmap|MapArrayAsync|SetAccess|AddressReserve|AddressFree|ImportFromShareableHandle)"),
+    ("Memory", r"Mem(Prefetch|Discard|DiscardAndPrefetch)(Batch)?Async|StreamAttachMemAsync"),
+    ("Memory", r"MemPool(Create|Destroy|TrimTo|ImportPointer|ImportFromShareableHandle)|DeviceGraphMemTrim"),
+    ("Memory", r"Ipc(Open|Close)MemHandle|(Import|Destroy)ExternalMemory|ExternalMemoryGetMapped\w+"),
+    ("Memory", r"(Multicast|LogicalEndpoint)(BindMem|BindAddr|Unbind)"),
+    ("Memory", r"Graphics(Map|Unmap)Resources|GL(Map|Unmap)BufferObject(Async)?"),
+    ("Control", r"Stream(WaitValue|WriteValue)(32|64)|StreamBatchMemOp|MemBatchDecompressAsync"),
+    ("Control", r"(Signal|Wait)ExternalSemaphoresAsync|EGLStream(Consumer|Producer)\w*Frame"),
+    ("Control", r"(Device)?FlushGPUDirectRDMAWrites|CtxResetPersistingL2Cache|CheckpointProcess(Lock|Checkpoint|Restore|Unlock)"),
+    ("Control", r"DeviceReset|ThreadExit|InitDevice|DevicePrimaryCtx(Retain|Release|Reset)|Ctx(Create|Destroy|Detach)"),
+    ("Control", r"GreenCtx(Create|Destroy)|ExecutionCtxDestroy|(Ctx|Device)(Enable|Disable)PeerAccess"),
+)
+
+# Calls after which the address of a kernel's name may hold another name.
+UNLOADS = re.compile(
+    r"(__)?cu(da)?((Module|Library)Unload|UnregisterFatBinary|DeviceReset|ThreadExit|CtxDestroy|CtxDetach"
+    r"|DevicePrimaryCtx(Release|Reset)|GreenCtxDestroy|ExecutionCtxDestroy)"
+)
+
+# Ids whose function later headers name otherwise: (old name, new name).
+RENAMED: frozenset[tuple[str, str]] = frozenset({("cuStreamCreateForCaptureToCig", "cuStreamBeginCaptureToCig")})
+
+# Names that MUST_DECIDE finds and that are not traced, each with its reason.
+EXCLUSIONS: dict[str, str] = {
+    # Graphs: readers.
+    "cudaGraphKernelNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cudaGraphMemcpyNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cudaGraphMemsetNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cudaGraphHostNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cudaGraphExternalSemaphoresSignalNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cudaGraphExternalSemaphoresWaitNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cudaGraphMemAllocNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cudaGraphMemFreeNodeGetParams": "reads the address of a node: no work, no wait",
+    "cudaGraphNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cudaGraphKernelNodeGetAttribute": "reads an attribute of a node: no work, no wait",
+    "cudaGraphChildGraphNodeGetGraph": "reads the graph of a node: no work, no wait",
+    "cudaGraphEventRecordNodeGetEvent": "reads the event of a node: no work, no wait",
+    "cudaGraphEventWaitNodeGetEvent": "reads the event of a node: no work, no wait",
+    "cudaGraphNodeFindInClone": "finds a node in a copy of its graph: no work, no wait",
+    "cudaGraphNodeGetType": "reads the type of a node: no work, no wait",
+    "cudaGraphNodeGetEnabled": "reads whether a node is enabled: no work, no wait",
+    "cudaGraphNodeGetDependencies": "reads the edges of a graph: no work, no wait",
+    "cudaGraphNodeGetDependentNodes": "reads the edges of a graph: no work, no wait",
+    "cudaGraphNodeGetContainingGraph": "reads the graph of a node: no work, no wait",
+    "cudaGraphNodeGetLocalId": "reads the id of a node: no work, no wait",
+    "cudaGraphNodeGetToolsId": "reads the id of a node: no work, no wait",
+    "cudaGraphGetRootNodes": "reads the nodes of a graph: no work, no wait",
+    "cudaGraphGetNodes": "reads the nodes of a graph: no work, no wait",
+    "cudaGraphGetEdges": "reads the edges of a graph: no work, no wait",
+    "cudaGraphGetId": "reads the id of a graph: no work, no wait",
+    "cudaGraphExecGetId": "reads the id of an executable graph: no work, no wait",
+    "cudaGraphExecGetFlags": "reads the flags of an executable graph: no work, no wait",
+    "cudaGraphDebugDotPrint": "writes a description of a graph to a file: no work on a device, no wait for one",
+    "cudaGraphRetainUserObject": "moves a reference to a host object: no work, no wait",
+    "cudaGraphReleaseUserObject": "moves a reference to a host object: no work, no wait",
+    "cudaDeviceGetGraphMemAttribute": "reads a counter of the graph memory pool: no work, no wait",
+    "cudaDeviceSetGraphMemAttribute": "resets a counter of the graph memory pool: no work, no wait",
+    "cuGraphKernelNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cuGraphMemcpyNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cuGraphMemsetNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cuGraphHostNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cuGraphExternalSemaphoresSignalNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cuGraphExternalSemaphoresWaitNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cuGraphMemAllocNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cuGraphMemFreeNodeGetParams": "reads the address of a node: no work, no wait",
+    "cuGraphBatchMemOpNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cuGraphNodeGetParams": "reads the parameters of a node: no work, no wait",
+    "cuGraphKernelNodeGetAttribute": "reads an attribute of a node: no work, no wait",
+    "cuGraphChildGraphNodeGetGraph": "reads the graph of a node: no work, no wait",
+    "cuGraphEventRecordNodeGetEvent": "reads the event of a node: no work, no wait",
+    "cuGraphEventWaitNodeGetEvent": "reads the event of a node: no work, no wait",
+    "cuGraphNodeFindInClone": "finds a node in a copy of its graph: no work, no wait",
+    "cuGraphNodeGetType": "reads the type of a node: no work, no wait",
+    "cuGraphNodeGetEnabled": "reads whether a node is enabled: no work, no wait",
+    "cuGraphNodeGetDependencies": "reads the edges of a graph: no work, no wait",
+    "cuGraphNodeGetDependentNodes": "reads the edges of a graph: no work, no wait",
+    "cuGraphNodeGetContainingGraph": "reads the graph of a node: no work, no wait",
+    "cuGraphNodeGetLocalId": "reads the id of a node: no work, no wait",
+    "cuGraphNodeGetToolsId": "reads the id of a node: no work, no wait",
+    "cuGraphGetRootNodes": "reads the nodes of a graph: no work, no wait",
+    "cuGraphGetNodes": "reads the nodes of a graph: no work, no wait",
+    "cuGraphGetEdges": "reads the edges of a graph: no work, no wait",
+    "cuGraphGetId": "reads the id of a graph: no work, no wait",
+    "cuGraphExecGetId": "reads the id of an executable graph: no work, no wait",
+    "cuGraphExecGetFlags": "reads the flags of an executable graph: no work, no wait",
+    "cuGraphDebugDotPrint": "writes a description of a graph to a file: no work on a device, no wait for one",
+    "cuGraphRetainUserObject": "moves a reference to a host object: no work, no wait",
+    "cuGraphReleaseUserObject": "moves a reference to a host object: no work, no wait",
+    "cuDeviceGetGraphMemAttribute": "reads a counter of the graph memory pool: no work, no wait",
+    "cuDeviceSetGraphMemAttribute": "resets a counter of the graph memory pool: no work, no wait",
+    # Graphics interoperation: found only because "Graphics" begins with "Graph".
+    "cudaGraphicsUnregisterResource": "forgets a graphics resource; its mapped use is traced (Map, Unmap)",
+    "cudaGraphicsResourceSetMapFlags": "sets a flag of a graphics resource: no work, no wait",
+    "cudaGraphicsResourceGetMappedPointer": "reads an address: no work, no wait",
+    "cudaGraphicsSubResourceGetMappedArray": "reads a handle: no work, no wait",
+    "cudaGraphicsResourceGetMappedMipmappedArray": "reads a handle: no work, no wait",
+    "cudaGraphicsResourceGetMappedEglFrame": "reads a handle: no work, no wait",
+    "cudaGraphicsGLRegisterImage": "registers an OpenGL resource; its mapped use is traced (Map, Unmap)",
+    "cudaGraphicsGLRegisterBuffer": "registers an OpenGL resource; its mapped use is traced (Map, Unmap)",
+    "cudaGraphicsEGLRegisterImage": "registers an EGL resource; its mapped use is traced (Map, Unmap)",
+    "cudaGraphicsVDPAURegisterVideoSurface": "registers a VDPAU resource; its mapped use is traced (Map, Unmap)",
+    "cudaGraphicsVDPAURegisterOutputSurface": "registers a VDPAU resource; its mapped use is traced (Map, Unmap)",
+    "cudaGraphicsD3D9RegisterResource": "Direct3D exists on Windows only, where gpuperf does not run",
+    "cudaGraphicsD3D10RegisterResource": "Direct3D exists on Windows only, where gpuperf does not run",
+    "cudaGraphicsD3D11RegisterResource": "Direct3D exists on Windows only, where gpuperf does not run",
+    "cuGraphicsUnregisterResource": "forgets a graphics resource; its mapped use is traced (Map, Unmap)",
+    "cuGraphicsResourceSetMapFlags": "sets a flag of a graphics resource: no work, no wait",
+    "cuGraphicsResourceGetMappedPointer": "reads an address: no work, no wait",
+    "cu64GraphicsResourceGetMappedPointer": "reads an address: no work, no wait",
+    "cuGraphicsSubResourceGetMappedArray": "reads a handle: no work, no wait",
+    "cuGraphicsResourceGetMappedMipmappedArray": "reads a handle: no work, no wait",
+    "cuGraphicsResourceGetMappedEglFrame": "reads a handle: no work, no wait",
+    "cuGraphicsGLRegisterImage": "registers an OpenGL resource; its mapped use is traced (Map, Unmap)",
+    "cuGraphicsGLRegisterBuffer": "registers an OpenGL resource; its mapped use is traced (Map, Unmap)",
+    "cuGraphicsEGLRegisterImage": "registers an EGL resource; its mapped use is traced (Map, Unmap)",
+    "cuGraphicsVDPAURegisterVideoSurface": "registers a VDPAU resource; its mapped use is traced (Map, Unmap)",
+    "cuGraphicsVDPAURegisterOutputSurface": "registers a VDPAU resource; its mapped use is traced (Map, Unmap)",
+    "cuGraphicsD3D9RegisterResource": "Direct3D exists on Windows only, where gpuperf does not run",
+    "cuGraphicsD3D10RegisterResource": "Direct3D exists on Windows only, where gpuperf does not run",
+    "cuGraphicsD3D11RegisterResource": "Direct3D exists on Windows only, where gpuperf does not run",
+    # Modules and libraries: readers. (cuModuleGetFunction is traced: under lazy loading it loads the code.)
+    "cuModuleGetGlobal": "looks up a variable of a loaded module: no work, no wait",
+    "cu64ModuleGetGlobal": "looks up a variable of a loaded module: no work, no wait",
+    "cuModuleGetTexRef": "looks up a texture reference of a loaded module: no work, no wait",
+    "cuModuleGetSurfRef": "looks up a surface reference of a loaded module: no work, no wait",
+    "cuModuleGetLoadingMode": "reads the loading mode of the process: no work, no wait",
+    "cuModuleGetFunctionCount": "counts the functions of a module: no work, no wait",
+    "cuModuleEnumerateFunctions": "lists the functions of a module: no work, no wait",
+    "cuFuncGetModule": "reads the module of a function: no work, no wait",
+    "cuKernelGetLibrary": "reads the library of a kernel: no work, no wait",
+    "cuLibraryGetKernel": "looks up a kernel handle of a library; the code is loaded by its first launch, which is traced",
+    "cuLibraryGetModule": "reads the module of a library in the current context: no work, no wait",
+    "cuLibraryGetGlobal": "looks up a variable of a library: no work, no wait",
+    "cuLibraryGetManaged": "looks up a managed variable of a library: no work, no wait",
+    "cuLibraryGetUnifiedFunction": "looks up a function pointer of a library: no work, no wait",
+    "cuLibraryGetKernelCount": "counts the kernels of a library: no work, no wait",
+    "cuLibraryEnumerateKernels": "lists the kernels of a library: no work, no wait",
+    "cudaLibraryGetKernel": "looks up a kernel handle of a library; the code is loaded by its first launch, which is traced",
+    "cudaLibraryGetGlobal": "looks up a variable of a library: no work, no wait",
+    "cudaLibraryGetManaged": "looks up a managed variable of a library: no work, no wait",
+    "cudaLibraryGetUnifiedFunction": "looks up a function pointer of a library: no work, no wait",
+    "cudaLibraryGetKernelCount": "counts the kernels of a library: no work, no wait",
+    "cudaLibraryEnumerateKernels": "lists the kernels of a library: no work, no wait",
+    # Memory: readers.
+    "cuMemGetAllocationGranularity": "reads a property of a device: no work, no wait",
+    "cuMemGetAllocationPropertiesFromHandle": "reads the properties of an allocation: no work, no wait",
+    "cuMemRetainAllocationHandle": "counts a reference to an allocation: no work, no wait",
+    "cuBinaryFree": "an id of no public function: frees an image in host memory",
+    "cuNNSetAllocator": "an id of no public function: not in any driver's interface",
+}
