@@ -95,7 +95,9 @@ SAME(KernelRecord, priority, CUpti_ActivityKernel11, priority);
 SAME_MEMCPY(CUpti_ActivityMemcpy5);
 #if CUPTI_API_VERSION >= 26
 SAME_MEMCPY(CUpti_ActivityMemcpy6);
+#if CUPTI_API_VERSION >= 130000  // a byte of padding before
 SAME(MemcpyRecord, device_launched, CUpti_ActivityMemcpy6, isDeviceLaunched);
+#endif
 SAME(MemcpyRecord, copy_count, CUpti_ActivityMemcpy6, copyCount);
 static_assert(sizeof(CUpti_ActivityMemcpy6) == sizeof(cupti::MemcpyRecord));
 #endif
