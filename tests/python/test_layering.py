@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "cupti": {"base"},
     "source": {"ring", "cupti", "base"},
     "collector": {"ring", "cupti", "base"},
-    "trace": {"collector", "base"},
+    "trace": {"collector", "cupti", "base"},  # of cupti only the table of functions
     "session": {"gpuperf", "trace", "collector", "source", "cupti", "ring", "base"},
     "reader": {"base"},
     "analysis": {"reader", "base"},
