@@ -1,0 +1,91 @@
+"""gpuperf: an always-on GPU capture for training jobs.
+
+    import gpuperf
+
+    gpuperf.start()
+    for batch in loader:
+        ...
+        gpuperf.step(samples=len(batch))
+    gpuperf.stop()
+
+Importing gpuperf loads next to nothing: the library comes with the first use of one of the names below.
+"""
+
+from __future__ import annotations
+
+from gpuperf._env import injected_library
+
+TYPE_CHECKING = False  # typing costs start-up time
+if TYPE_CHECKING:
+    from gpuperf.api import (
+        Stats,
+        annotate,
+        counter,
+        flush,
+        mark,
+        profile,
+        start,
+        stats,
+        step,
+        stop,
+    )
+    from gpuperf.errors import (
+        GpuperfError,
+        OptionError,
+        OutputExistsError,
+        OutputUnwritableError,
+    )
+
+    __version__: str
+    state: str
+    output_path: str | None
+
+__all__ = [
+    "GpuperfError",
+    "OptionError",
+    "OutputExistsError",
+    "OutputUnwritableError",
+    "Stats",
+    "__version__",
+    "annotate",
+    "counter",
+    "flush",
+    "mark",
+    "output_path",
+    "profile",
+    "start",
+    "state",
+    "stats",
+    "step",
+    "stop",
+]
+
+_ERRORS = ("GpuperfError", "OptionError", "OutputExistsError", "OutputUnwritableError")
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'gpuperf' has no attribute {name!r}")
+    if name in _ERRORS:
+        from gpuperf import errors
+
+        value: object = getattr(errors, name)
+    else:
+        from gpuperf import api
+
+        if name in ("state", "output_path"):  # read anew each time
+            return api.get_state() if name == "state" else api.get_output_path()
+        value = api.version() if name == "__version__" else getattr(api, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))
+
+
+# A job under `gpuperf run` whose Python has no start-up file (a PYTHONPATH installation) gets its hooks here.
+if injected_library() is not None:
+    from gpuperf import _startup
+
+    _startup.main()

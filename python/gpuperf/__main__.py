@@ -1,0 +1,7 @@
+"""`python -m gpuperf` is `gpuperf`."""
+
+import sys
+
+from gpuperf.cli import main
+
+sys.exit(main())
