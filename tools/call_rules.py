@@ -13,8 +13,8 @@ MUST_DECIDE = re.compile(
     r"|HostUnregister|MemMap|MemUnmap|MemCreate|MemRelease|Module|Library|BeginCapture|BeginRecapture|EndCapture"
 )
 
-# Kind (CallKind of csrc/cupti/call_table.h without its k), and the names that are of it. The first match wins; a pattern
-# matches the whole name after its "cu", "cuda" or "__cuda".
+# Kind (CallKind of csrc/cupti/call_table.h without its k), and the names that are of it. The first match wins; a
+# pattern matches the whole name after its "cu", "cuda" or "__cuda".
 RULES: tuple[tuple[str, str], ...] = (
     ("Launch", r"Launch|LaunchGrid(Async)?|Launch(Cooperative)?Kernel(Ex|ExC|MultiDevice)?"),
     ("GraphLaunch", r"GraphLaunch"),
@@ -24,7 +24,8 @@ RULES: tuple[tuple[str, str], ...] = (
     ("Synchronize", r"(Device|Thread|Stream|Event|Ctx|ExecutionCtx)Synchronize"),
     ("EventRecord", r"EventRecord(WithFlags)?|(Ctx|GreenCtx|ExecutionCtx)RecordEvent"),
     ("EventWait", r"StreamWaitEvent|(Ctx|GreenCtx|ExecutionCtx)WaitEvent"),
-    ("Allocate", r"Malloc\w*|HostAlloc|(64)?MemAlloc(Pitch|Host|Managed|Async|FromPoolAsync)?|(64)?MemHostAlloc|MemCreate"),
+    ("Allocate", r"Malloc\w*|HostAlloc|MemCreate"),
+    ("Allocate", r"(64)?MemAlloc(Pitch|Host|Managed|Async|FromPoolAsync)?|(64)?MemHostAlloc"),
     ("Allocate", r"Array(3D)?Create|MipmappedArrayCreate"),
     ("Free", r"Free(Host|Array|MipmappedArray|Async)?|(64)?MemFree(Host|Async)?|MemRelease|(Mipmapped)?ArrayDestroy"),
     ("BeginCapture", r"StreamBegin(Capture(ToGraph|ToCig)?|RecaptureToGraph)"),
@@ -32,7 +33,8 @@ RULES: tuple[tuple[str, str], ...] = (
     ("Graph", r"Graph(Create|Clone|Upload|Destroy|DestroyNode|Instantiate\w*|Add\w+|RemoveDependencies)"),
     ("Graph", r"Graph\w*(SetParams\w*|SetEvent|SetAttribute|SetEnabled|CopyAttributes|ExecUpdate|ExecDestroy)"),
     ("Graph", r"GraphConditionalHandleCreate"),
-    ("Module", r"(Module|Library)(Load\w*|Unload)|InitModule|UnregisterFatBinary|ModuleGetFunction|FuncLoad|Link(AddData|AddFile|Complete)"),
+    ("Module", r"(Module|Library)(Load\w*|Unload)|InitModule|UnregisterFatBinary"),
+    ("Module", r"ModuleGetFunction|FuncLoad|Link(AddData|AddFile|Complete)"),
     ("Memory", r"(Mem)?Host(Register|Unregister)|Peer(Register|Unregister)"),
     ("Memory", r"Mem(Map|Unmap|MapArrayAsync|SetAccess|AddressReserve|AddressFree|ImportFromShareableHandle)"),
     ("Memory", r"Mem(Prefetch|Discard|DiscardAndPrefetch)(Batch)?Async|StreamAttachMemAsync"),
@@ -42,7 +44,8 @@ RULES: tuple[tuple[str, str], ...] = (
     ("Memory", r"Graphics(Map|Unmap)Resources|GL(Map|Unmap)BufferObject(Async)?"),
     ("Control", r"Stream(WaitValue|WriteValue)(32|64)|StreamBatchMemOp|MemBatchDecompressAsync"),
     ("Control", r"(Signal|Wait)ExternalSemaphoresAsync|EGLStream(Consumer|Producer)\w*Frame"),
-    ("Control", r"(Device)?FlushGPUDirectRDMAWrites|CtxResetPersistingL2Cache|CheckpointProcess(Lock|Checkpoint|Restore|Unlock)"),
+    ("Control", r"(Device)?FlushGPUDirectRDMAWrites|CtxResetPersistingL2Cache"),
+    ("Control", r"CheckpointProcess(Lock|Checkpoint|Restore|Unlock)"),
     ("Control", r"DeviceReset|ThreadExit|InitDevice|DevicePrimaryCtx(Retain|Release|Reset)|Ctx(Create|Destroy|Detach)"),
     ("Control", r"GreenCtx(Create|Destroy)|ExecutionCtxDestroy|(Ctx|Device)(Enable|Disable)PeerAccess"),
 )
@@ -164,14 +167,14 @@ EXCLUSIONS: dict[str, str] = {
     "cuModuleEnumerateFunctions": "lists the functions of a module: no work, no wait",
     "cuFuncGetModule": "reads the module of a function: no work, no wait",
     "cuKernelGetLibrary": "reads the library of a kernel: no work, no wait",
-    "cuLibraryGetKernel": "looks up a kernel handle of a library; the code is loaded by its first launch, which is traced",
+    "cuLibraryGetKernel": "looks up a kernel handle; the code is loaded by its first launch, which is traced",
     "cuLibraryGetModule": "reads the module of a library in the current context: no work, no wait",
     "cuLibraryGetGlobal": "looks up a variable of a library: no work, no wait",
     "cuLibraryGetManaged": "looks up a managed variable of a library: no work, no wait",
     "cuLibraryGetUnifiedFunction": "looks up a function pointer of a library: no work, no wait",
     "cuLibraryGetKernelCount": "counts the kernels of a library: no work, no wait",
     "cuLibraryEnumerateKernels": "lists the kernels of a library: no work, no wait",
-    "cudaLibraryGetKernel": "looks up a kernel handle of a library; the code is loaded by its first launch, which is traced",
+    "cudaLibraryGetKernel": "looks up a kernel handle; the code is loaded by its first launch, which is traced",
     "cudaLibraryGetGlobal": "looks up a variable of a library: no work, no wait",
     "cudaLibraryGetManaged": "looks up a managed variable of a library: no work, no wait",
     "cudaLibraryGetUnifiedFunction": "looks up a function pointer of a library: no work, no wait",

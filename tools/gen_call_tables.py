@@ -2,8 +2,9 @@
 """Writes csrc/cupti/call_table.cc: what gpuperf needs to know of each CUDA API function, from the CUPTI headers.
 
 Ids come from cupti_runtime_cbid.h and cupti_driver_cbid.h, parameter structs from the generated_*_meta.h headers;
-sizes and offsets are those that the C++ compiler gives. Several header sets (CUDA 12, 13) are merged: ids are append-only
-and must agree, and so must the layout of every parameter struct that two sets share; a difference is an error.
+sizes and offsets are those that the C++ compiler gives. Several header sets (CUDA 12, 13) are merged: ids are
+append-only and must agree, and so must the layout of every parameter struct that two sets share; a difference is an
+error.
 
     tools/gen_call_tables.py --headers 12.9/include --headers 13.0/include … [--output FILE | --check FILE]
 
@@ -323,9 +324,9 @@ def describe(name: str, params: Params | None, configs: dict[str, int]) -> Descr
 
     def at(names: str, types: str | None = None, size: int = 8) -> int:
         for field in names.split():
-            if field in fields and fields[field].size == size:
-                if types is None or re.fullmatch(types, fields[field].type):
-                    return fields[field].offset
+            found = fields.get(field)
+            if found and found.size == size and (types is None or re.fullmatch(types, found.type)):
+                return found.offset
         return -1
 
     row.stream = at("stream hStream", r"cudaStream_t|CUstream")
@@ -356,7 +357,8 @@ def describe(name: str, params: Params | None, configs: dict[str, int]) -> Descr
         row.bytes = at("size bytesize", "size_t")
         if row.bytes < 0 and -1 not in area:
             row.bytes, row.bytes_factor = area
-        row.address_out = at("devPtr ptr pHost dptr pp pitchedDevPtr", r"void \*\*|CUdeviceptr \*|struct cudaPitchedPtr \*")
+        outs = r"void \*\*|CUdeviceptr \*|struct cudaPitchedPtr \*"  # the last one begins with the address
+        row.address_out = at("devPtr ptr pHost dptr pp pitchedDevPtr", outs)
     elif base == "cuMemCreate":
         row.bytes = at("size", "size_t")
     elif kind == "Free":

@@ -1,4 +1,4 @@
-"""What the recorder records: python workloads.py stress|mixed|gpt2 [--steps N] [--warmup N] (needs PyTorch and a GPU)."""
+"""What the recorder records: python workloads.py stress|mixed|gpt2 [--steps N] [--warmup N]; needs a GPU."""
 
 import argparse
 import pathlib
