@@ -62,9 +62,9 @@ lint: bootstrap-lint ## clang-format, clang-tidy, ruff, mypy
 	ruff check .
 	ruff format --check .
 	mypy
-	cmake --preset release -DGPUPERF_PYTHON=OFF >/dev/null
-	cmake --build --preset release --target gpuperf_proto
-	tools/run_clang_tidy build/release $(JOBS)
+	cmake --preset release -B build/lint -DGPUPERF_PYTHON=ON >/dev/null
+	cmake --build build/lint --target gpuperf_proto
+	tools/run_clang_tidy build/lint $(JOBS)
 
 format: bootstrap-lint ## let clang-format and ruff rewrite the sources
 	clang-format -i $(CPP_SOURCES)

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""`make demo`: records a small job and shows the report.
+
+On a machine with a GPU and PyTorch the job is `gpuperf.demo`, a small training. Elsewhere it is a program that plays what
+CUPTI delivered on a real GPU through stand-ins for the CUDA libraries: the same library, trace and report.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+OUTPUT = ROOT / "build" / "demo" / "demo.gpuperf"
+FAKES = ROOT / "build" / "release" / "fakes"
+CAPTURES = ROOT / "tests" / "data" / "captures"
+
+
+def say(text: str) -> None:
+    print(f"demo: {text}", flush=True)
+
+
+def run(command: list[str], environment: dict[str, str] | None = None) -> None:
+    """Shows and runs a command; a failure ends the demo with the command's own exit code."""
+    shown = " ".join(command).replace(sys.executable, "python").replace(str(FAKES) + "/", "").replace(f"{ROOT}/", "")
+    print(f"\n$ {shown}", flush=True)
+    done = subprocess.run(command, env=environment, check=False, cwd=ROOT)
+    if done.returncode != 0:
+        sys.exit(done.returncode)
+
+
+def has_gpu() -> bool:
+    """True if this Python has a PyTorch that can use a GPU."""
+    probe = "import torch; raise SystemExit(not torch.cuda.is_available())"
+    return subprocess.run([sys.executable, "-c", probe], capture_output=True, check=False).returncode == 0
+
+
+def captured_job() -> tuple[list[str], str]:
+    """The replaying job, and one sentence about what it plays."""
+    replay = [str(FAKES / "gpuperf-replay"), "--json", str(OUTPUT.parent / "replay.json")]
+    captures = sorted(CAPTURES.glob("*.gpcap*"), key=lambda path: ("train" not in path.name, path.name))
+    if not captures:
+        return [*replay, "--interval-ns", "20000"], "a made-up job (no capture of a real GPU is in this tree)"
+    return [*replay, "--speed", "1", "--steps", str(captures[0])], f"what CUPTI delivered in {describe(captures[0])}"
+
+
+def describe(capture: Path) -> str:
+    """Where a capture was made, from its own first block."""
+    opened = gzip.open(capture) if capture.suffix == ".gz" else capture.open("rb")
+    with opened as file:
+        file.read(8 + 4)
+        metadata = json.loads(file.read(int.from_bytes(file.read(4), "little")).rstrip(b"\0"))
+    return str(metadata)
+
+
+def main() -> int:
+    """Runs the demo."""
+    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+    environment = dict(os.environ)
+    if has_gpu():
+        job = [sys.executable, "-m", "gpuperf.demo"]
+    else:
+        subprocess.run(["cmake", "--preset", "release"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        build = ["cmake", "--build", "--preset", "release", "-j", str(os.cpu_count()), "--target", "gpuperf-replay"]
+        subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        job, what = captured_job()
+        environment["LD_LIBRARY_PATH"] = f"{FAKES}:{environment.get('LD_LIBRARY_PATH', '')}".rstrip(":")
+        say("there is no GPU with PyTorch here. The job below is no real one: it plays")
+        say(f"{what} through stand-ins for the CUDA libraries.")
+    os.environ["PATH"] = environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    run(["gpuperf", "run", "-f", "-o", str(OUTPUT), "--", *job], environment)
+    run(["gpuperf", "report", str(OUTPUT)])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
