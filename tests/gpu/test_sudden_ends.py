@@ -1,0 +1,170 @@
+"""Items 4 and 6: whatever ends the process, the trace is whole up to the last second."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import support
+import trace_decode
+
+KILLS = 20
+AT_ONCE = 4
+SECOND = 1_000_000_000
+STAMPS = 1 << 23  # of programs/endless_loop.cu
+PERIOD = 1009
+
+
+def progress(path: Path) -> tuple[int, int, npt.NDArray[np.uint64]]:
+    """(launches, pid, stamps) of endless_loop's progress file."""
+    words = np.memmap(path, dtype=np.uint64, mode="r")
+    return int(words[0]), int(words[1]), words[2:]
+
+
+def wait_for(path: Path, process: subprocess.Popen[bytes], timeout: float = 90) -> int:
+    """Waits until the loop launches; returns its pid."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        if path.exists() and path.stat().st_size > 16 and (pid := progress(path)[1]):
+            return pid
+        assert process.poll() is None, f"the loop ended with {process.returncode}"
+        time.sleep(0.02)
+    raise AssertionError("the loop did not begin to launch")
+
+
+def kill_one(number: int, programs: Path, folder: Path) -> dict[str, Any]:
+    """Starts a loop, kills it at a random time, holds its trace against its progress file."""
+    trace_file, progress_file = folder / f"{number}.gpuperf", folder / f"{number}.progress"
+    seconds = random.Random(number).uniform(0.3, 4.0)
+    command = support.traced(trace_file, [programs / "endless_loop", progress_file])
+    with (folder / f"{number}.err").open("wb") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=support.environment())
+        pid = 0
+        try:
+            pid = wait_for(progress_file, process)
+            time.sleep(seconds)
+        finally:
+            os.kill(pid or process.pid, signal.SIGKILL)
+            process.wait(timeout=30)
+    launched, _, stamps = progress(progress_file)
+    last = int(stamps[(launched - 1) % STAMPS])
+    result: dict[str, Any] = {"number": number, "seconds": seconds, "launches": launched}
+
+    trace = trace_decode.read(trace_file) if trace_file.exists() else None
+    if trace is None:  # killed before the first chunk was due
+        result |= {"calls": 0, "kernels": 0, "missing_s": (last - int(stamps[0])) / SECOND, "wrong": ""}
+        return result
+    calls, kernels = trace.calls, trace.kernels
+    order = np.argsort(calls["enter"], kind="stable")
+    made = calls["correlation"][order][calls["kind"][order] == support.LAUNCH]
+    result |= {"calls": len(made), "kernels": trace_decode.rows(kernels), "chunks": len(trace.chunks)}
+    result["tail_bytes"] = trace.tail_bytes
+
+    def missing(count: int) -> float:
+        """Seconds between the first launch that the trace lacks and the last one that was made."""
+        return (last - int(stamps[count % STAMPS])) / SECOND if count < launched else 0.0
+
+    assert launched - len(made) < STAMPS
+    result["missing_calls_s"], result["missing_s"] = missing(len(made)), missing(result["kernels"])
+    wrong = []
+    if trace.lost():
+        wrong.append(f"losses {trace.lost()}")
+    # Calls are a prefix of what was launched; kernel i has the grid that launch i had.
+    order = np.argsort(kernels["start"], kind="stable")
+    grids = kernels["grid_x"][order]
+    if (grids != 1 + np.arange(len(grids)) % PERIOD).any():
+        wrong.append(f"kernel {int(np.argmax(grids != 1 + np.arange(len(grids)) % PERIOD))} is not the next launch")
+    if not np.array_equal(made[: len(order)], kernels["correlation"][order][: len(made)]):
+        wrong.append("kernels and launches do not join in order")
+    report = support.run([*support.gpuperf_command(), "report", str(trace_file)])
+    if report.returncode not in (0, 4):
+        wrong.append(f"gpuperf report ends with {report.returncode}: {report.stderr[-200:]}")
+    result["wrong"] = "; ".join(wrong)
+    trace_file.unlink()
+    progress_file.unlink()
+    return result
+
+
+@pytest.mark.item(4)
+def test_kill_9(programs: Path, tmp_path: Path, figures: dict[str, Any]) -> None:
+    """20 × kill -9 at random times: every file opens, nothing committed is lost, at most 1 s is missing."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        results = list(pool.map(lambda number: kill_one(number, programs, tmp_path), range(KILLS)))
+    figures["kills"] = len(results)
+    figures["seconds until the kill"] = [round(r["seconds"], 2) for r in results]
+    figures["launches made"] = sum(r["launches"] for r in results)
+    figures["most missing, calls, s"] = round(max(r.get("missing_calls_s", r["missing_s"]) for r in results), 3)
+    figures["most missing, kernels, s"] = round(max(r["missing_s"] for r in results), 3)
+    figures["files with a torn tail"] = sum(r.get("tail_bytes", 0) > 0 for r in results)
+    assert not [r for r in results if r["wrong"]]
+    assert figures["most missing, calls, s"] <= 1.0
+    assert figures["most missing, kernels, s"] <= 1.0
+
+
+def end_one(end: str, way: str, folder: Path) -> dict[str, Any]:
+    """A training that os._exit or SIGTERM ends in mid-run; what its trace holds of its steps."""
+    out = folder / f"{end}-{way}"
+    out.mkdir()
+    trace_file = out / "trace.gpuperf"
+    command = support.job("dying", "--out", out, "--seconds", 3.5 if end == "os._exit" else 0)
+    command = support.traced(trace_file, command) if way == "run" else [*command, "--trace", str(trace_file)]
+    with (out / "err").open("wb") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=support.environment())
+        try:
+            if end == "SIGTERM":
+                deadline = time.monotonic() + 120
+                while not (out / "stamps").exists() or (out / "stamps").stat().st_size == 0:
+                    assert process.poll() is None, (out / "err").read_text()[-2000:]
+                    assert time.monotonic() < deadline, "the job did not begin to train"
+                    time.sleep(0.05)
+                time.sleep(3.3)
+                process.terminate()
+            code = process.wait(timeout=150)
+        finally:
+            process.kill()
+    stamps = np.frombuffer((out / "stamps").read_bytes(), dtype=np.uint64).astype(np.int64)
+    trace = trace_decode.read(trace_file)
+    launches = support.launches(trace)
+    entered = trace.calls["enter"][launches]
+    seen_until = max(chunk.header["last_host_ns"] for chunk in trace.chunks)
+    # Steps (after the first ones) that ended more than a second before the process did.
+    due = int((stamps <= stamps[-1] - SECOND).sum())
+    per_step = np.histogram(entered, stamps[5:due])[0]
+    of_due_steps = (entered > stamps[5]) & (entered < stamps[due - 1])
+    correlations = trace.calls["correlation"][launches][of_due_steps]
+    return {
+        "name": f"{end}, {way}",
+        "exit code": code,
+        "steps": len(stamps),
+        "missing, s": round(max(0, int(stamps[-1]) - seen_until) / SECOND, 3),
+        "launches per step": sorted(set(per_step.tolist())),
+        "launches without their kernel": int((~np.isin(correlations, trace.kernels["correlation"])).sum()),
+        "losses": trace.lost(),
+    }
+
+
+@pytest.mark.item(6)
+def test_ends_in_mid_run(tmp_path: Path, figures: dict[str, Any]) -> None:
+    """os._exit and SIGTERM, both ways in: own exit code, whole up to the last second."""
+    cases = [(end, way) for end in ("os._exit", "SIGTERM") for way in ("run", "import")]
+    with ThreadPoolExecutor() as pool:
+        results = list(pool.map(lambda case: end_one(case[0], case[1], tmp_path), cases))
+    for result in results:
+        figures[result["name"]] = {key: value for key, value in result.items() if key != "name"}
+    for result in results:
+        codes = (7,) if result["name"].startswith("os._exit") else (-signal.SIGTERM, 128 + signal.SIGTERM)
+        assert result["exit code"] in codes
+        assert result["missing, s"] <= 1.0
+        assert len(result["launches per step"]) == 1, result
+        assert result["launches per step"][0] > 500
+        assert result["launches without their kernel"] == 0
+        assert not result["losses"]

@@ -1,0 +1,92 @@
+"""Item 2: `gpuperf run` and `import gpuperf; gpuperf.start()` record the same; sessions start and stop."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import support
+
+
+@pytest.mark.item(2)
+def test_both_ways_record_the_same(tmp_path: Path, figures: dict[str, Any]) -> None:
+    """Equal device-side and launch-side counts, by name, in both ways."""
+    run_file, import_file = tmp_path / "run.gpuperf", tmp_path / "import.gpuperf"
+    commands = [
+        support.traced(run_file, support.job("script", "--steps", 15)),
+        support.job("script", "--steps", 15, "--trace", import_file),
+    ]
+    with ThreadPoolExecutor() as pool:
+        for finished in pool.map(support.run, commands):
+            support.succeed(finished)
+    counted = []
+    for way, path in (("run", run_file), ("import", import_file)):
+        trace = support.whole(path)
+        copies = Counter(zip(trace.copies["copy_kind"].tolist(), trace.copies["bytes"].tolist(), strict=True))
+        memsets = Counter(trace.memsets["bytes"].tolist())
+        counted.append((Counter(trace.kernels["name"].tolist()), copies, memsets, support.by_name(trace.calls)))
+        figures[f"{way}: kernels, copies, memory sets, calls"] = [part.total() for part in counted[-1]]
+        outside, joined = support.join_share(trace)
+        assert joined == outside > 0
+    by_run, by_import = counted
+    assert by_run[0] == by_import[0]
+    assert by_run[1] == by_import[1]
+    assert by_run[2] == by_import[2]
+    assert by_run[3] == by_import[3]
+
+
+@pytest.mark.item(2)
+def test_sessions_in_one_process(tmp_path: Path, figures: dict[str, Any]) -> None:
+    """Two sessions to files and one without, in one process: each holds its own steps and nothing else."""
+    steps = 12
+    finished = support.succeed(support.run(support.job("sessions", "--out", tmp_path, "--steps", steps)))
+    told = json.loads((tmp_path / "stats.json").read_text())
+    assert finished.stdout == ""
+    names = []
+    for name, stats in zip(("first", "second"), told, strict=False):
+        trace = support.whole(tmp_path / f"{name}.gpuperf")
+        assert [step["index"] for step in trace.steps] == list(range(steps))
+        assert {(step["samples"], step["tokens"]) for step in trace.steps} == {(64, 640)}
+        assert [a["name"] for a in trace.annotations] == ["measured"]
+        assert [m["name"] for m in trace.marks] == ["end"]
+        assert [(c["name"], c["value"]) for c in trace.counters] == [("loss", 0.25)]
+        assert len(trace.kernels["name"]) == stats["kernels"]
+        assert len(trace.calls["name"]) == stats["calls"]
+        names.append(Counter(trace.kernels["name"].tolist()))
+    assert names[0] == names[1]
+    assert told[2]["kernels"] == told[0]["kernels"]
+    assert told[2]["written_bytes"] == 0
+    assert [stats["state"] for stats in told] == ["stopped"] * 3
+    assert sorted(path.name for path in tmp_path.glob("*.gpuperf*")) == ["first.gpuperf", "second.gpuperf"]
+    figures["kernels of each session"] = [stats["kernels"] for stats in told]
+    figures["stop: ms to detach CUPTI"] = [round(stats["finalize_ns"] / 1e6, 2) for stats in told]
+
+
+@pytest.mark.item(2)
+def test_device_times_lie_after_their_launches(tmp_path: Path, figures: dict[str, Any]) -> None:
+    """Carried to the host clock by the trace's clock pairs, no kernel starts before its launch was entered."""
+    path = tmp_path / "run.gpuperf"
+    support.succeed(support.run(support.traced(path, support.job("script", "--steps", 10))))
+    trace = support.whole(path)
+    pairs = np.array([(pair["device_ns"], pair["host_ns"]) for pair in trace.clock_pairs], dtype=np.int64)
+    assert len(pairs) >= 2
+    device, host = pairs[np.argsort(pairs[:, 0])].T
+    origin = device[0]
+    starts = trace.kernels["start"]
+    on_host = np.interp(
+        (starts - origin).astype(float), (device - origin).astype(float), (host - host[0]).astype(float)
+    )
+    calls = dict(zip(trace.calls["correlation"].tolist(), trace.calls["enter"].tolist(), strict=True))
+    entered = np.array([calls[c] for c in trace.kernels["correlation"].tolist()]) - host[0]
+    inside = (starts >= device[0]) & (starts <= device[-1])
+    delay = (on_host - entered)[inside]
+    figures["kernels"] = int(inside.sum())
+    figures["shortest launch to start, µs"] = round(float(delay.min()) / 1000, 2)
+    figures["widest clock pair, ns"] = max(pair["width_ns"] for pair in trace.clock_pairs)
+    assert inside.sum() > 0.9 * len(starts)
+    assert delay.min() > 0
