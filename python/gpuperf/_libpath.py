@@ -4,7 +4,6 @@ A process must hold one libgpuperf.so only: two would be two captures. Under `gp
 that CUDA_INJECTION64_PATH names, which belongs to the gpuperf that ran the command and may be another installation than
 the job's. So that one is loaded first here, and `_core` then binds to it by its SONAME.
 """
-# ruff: noqa: PTH - pathlib costs start-up time
 
 from __future__ import annotations
 

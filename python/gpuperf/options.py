@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 PREFIX = "GPUPERF_"
+NO_FLAG = ("disable", "run-start-ns")  # GPUPERF_DISABLE=1 has to win over all; `gpuperf run` itself sets the other
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -83,11 +84,11 @@ def table() -> tuple[Option, ...]:
     return _table
 
 
-def _suggestion(name: str, known: Iterable[str]) -> str:
+def _suggestion(name: str, known: Iterable[str], prefix: str = "") -> str:
     from difflib import get_close_matches
 
     close = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    return f"; did you mean {prefix}{close[0]}?" if close else ""
 
 
 def from_keywords(keywords: Mapping[str, object]) -> list[tuple[str, str | None]]:
@@ -121,12 +122,9 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """One sentence for each GPUPERF_* variable that is no option."""
-    known = [option.env for option in table()]
-    return [
-        f"there is no variable {name}{_suggestion(name, known)} (ignored)"
-        for name in sorted(environment)
-        if name.startswith(PREFIX) and name not in known
-    ]
+    known = {option.env.removeprefix(PREFIX) for option in table()}
+    unknown = sorted({name.removeprefix(PREFIX) for name in environment if name.startswith(PREFIX)} - known)
+    return [f"there is no variable {PREFIX}{name}{_suggestion(name, known, PREFIX)} (ignored)" for name in unknown]
 
 
 def markdown() -> str:
@@ -146,7 +144,8 @@ def markdown() -> str:
     ]
     for option in table():
         default = f"`{option.default}`" if option.default else "empty"
-        cells = (f"`{flag(option)}`", f"`{option.keyword}`", f"`{option.env}`", option.type, default, option.help)
+        shown = f"`{flag(option)}`" if flag(option) else ""
+        cells = (shown, f"`{option.keyword}`", f"`{option.env}`", option.type, default, option.help)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     lines += [
         "",
@@ -158,7 +157,9 @@ def markdown() -> str:
 
 
 def flag(option: Option) -> str:
-    """The flag of `gpuperf run` that changes `option` from its default."""
+    """The flag of `gpuperf run` that changes `option` from its default, "" if it has none."""
+    if option.name in NO_FLAG:
+        return ""
     if option.type == "bool":
         return f"--no-{option.name}" if option.default == "1" else f"--{option.name}"
     return f"--{option.name} {option.type.upper()}"

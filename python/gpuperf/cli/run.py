@@ -45,7 +45,6 @@ in front runs with this Python.
 
 _CLOCK_REALTIME_COARSE = 5  # of <time.h>: the clock that file systems stamp files with
 _RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-_NO_FLAGS = ("run-start-ns", "disable")  # the first is set here; GPUPERF_DISABLE=1 has to win over all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "gpuperf run [options] [--] COMMAND …"
     short = {"output": "-o", "force": "-f", "quiet": "-q"}
     for option in options.table():
-        if option.name in _NO_FLAGS:
+        if option.name in options.NO_FLAG:
             continue
         flags = [short[option.name]] if option.name in short else []
         flags.append(f"--{option.name}")

@@ -43,21 +43,26 @@ class _Finder:
     def __init__(self, name: str, callback: Callable[[], None]) -> None:
         self._name = name
         self._callback = callback
+        self._asking = False
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != self._name:
+        if fullname != self._name or self._asking:
             return None
-        others = (finder.find_spec(fullname, path, target) for finder in sys.meta_path if finder is not self)
-        spec = next((found for found in others if found is not None), None)
-        if spec is None or spec.loader is None:
+        self._asking = True  # another finder may ask all the others too, and so us
+        try:
+            others = (finder.find_spec(fullname, path, target) for finder in sys.meta_path)
+            spec = next((found for found in others if found is not None), None)
+        finally:
+            self._asking = False
+        loader = None if spec is None else spec.loader
+        execute = getattr(loader, "exec_module", None)
+        if loader is None or execute is None:
             return spec
-        loader = spec.loader
-        execute = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
-            del loader.exec_module  # the instance's; the class's own is visible again
+            vars(loader).pop("exec_module", None)  # the instance's; the class's own is visible again
             execute(module)
             if self in sys.meta_path:
                 sys.meta_path.remove(self)
