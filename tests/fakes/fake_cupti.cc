@@ -78,6 +78,7 @@ class FakeCupti {
   int Callback(uint32_t domain, uint32_t cbid, const CUpti_CallbackData& data);
   int PushRecord(const void* record, size_t size);
   void SetCorrelationRange(uint32_t first, uint64_t count);
+  void Reset();
   void GetStats(fake_cupti_stats* stats);
 
   // What the CUPTI functions below do.
@@ -98,6 +99,7 @@ class FakeCupti {
   const RecordWalker& Walker() const { return walker_; }
 
  private:
+  void Detach();
   bool RequestBuffer();
   void HandBackFull(std::unique_lock<std::mutex>& lock);
   void HandBack(const ClientBuffer& buffer);
@@ -284,8 +286,8 @@ CUptiResult FakeCupti::SetAttribute(uint32_t attribute, size_t* size, void* valu
   return CUPTI_SUCCESS;
 }
 
-CUptiResult FakeCupti::Finalize() {
-  if (place != Place::kApiExit) Violation("cuptiFinalize outside an API exit callback");
+// Forgets the client and its buffers; wants mutex_ held.
+void FakeCupti::Detach() {
   subscriber_ = nullptr;
   for (auto& domain : callback_enabled_) {
     for (auto& id : domain) id = 0;
@@ -294,14 +296,19 @@ CUptiResult FakeCupti::Finalize() {
   request_ = nullptr;
   complete_ = nullptr;
   zeroed_promised_ = false;
+  current_ = {};
+  full_.clear();
+}
+
+CUptiResult FakeCupti::Finalize() {
+  if (place != Place::kApiExit) Violation("cuptiFinalize outside an API exit callback");
   std::lock_guard<std::mutex> lock(mutex_);
   ++stats_.finalizes;
   for (const uint64_t count : current_.records) stats_.lost_at_finalize += count;
   for (const ClientBuffer& buffer : full_) {
     for (const uint64_t count : buffer.records) stats_.lost_at_finalize += count;
   }
-  current_ = {};
-  full_.clear();
+  Detach();
   return CUPTI_SUCCESS;
 }
 
@@ -322,6 +329,20 @@ void FakeCupti::SetCorrelationRange(uint32_t first, uint64_t count) {
   std::lock_guard<std::mutex> lock(mutex_);
   first_correlation_ = first;
   correlation_count_ = count;
+}
+
+void FakeCupti::Reset() {
+  std::lock_guard<std::mutex> delivery(delivery_mutex_);
+  std::lock_guard<std::mutex> lock(mutex_);
+  Detach();
+  faults_.clear();
+  busy_ = no_driver_ = false;
+  version_ = kVersion13;
+  walker_ = RecordWalker();
+  walker_.FindReal();
+  stats_ = {};
+  callbacks_ = 0;
+  dropped_unread_ = 0;
 }
 
 bool FakeCupti::RequestBuffer() {
@@ -518,6 +539,7 @@ EXPORT int fake_cupti_push_record(const void* record, size_t size) { return Fake
 EXPORT void fake_cupti_set_correlation_range(uint32_t first, uint64_t count) {
   Fake().SetCorrelationRange(first, count);
 }
+EXPORT void fake_cupti_reset() { Fake().Reset(); }
 EXPORT void fake_cupti_get_stats(fake_cupti_stats* stats) { Fake().GetStats(stats); }
 
 EXPORT CUptiResult CUPTIAPI cuptiGetVersion(uint32_t* version) {

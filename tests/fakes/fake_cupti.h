@@ -50,6 +50,9 @@ typedef struct fake_cupti_stats {
 // Also taken from GPUPERF_FAKE_SCENARIO when the library is loaded. Returns 0, or -1 for an unknown name.
 int fake_cupti_configure(const char* faults);
 
+// Back to the state after loading: no client, no faults, counts zero. Only while nothing else calls the stand-in.
+void fake_cupti_reset(void);
+
 // Dispatches one callback if the client has subscribed to it; `data` is a CUpti_CallbackData. Returns 1 if dispatched.
 int fake_cupti_callback(uint32_t domain, uint32_t cbid, const void* data);
 

@@ -51,6 +51,7 @@ bool FakeCuptiApi::Load(std::string* error) {
     return false;
   }
   if (Resolve(library, "fake_cupti_configure", &configure) && Resolve(library, "fake_cupti_callback", &callback) &&
+      Resolve(library, "fake_cupti_reset", &reset) &&
       Resolve(library, "fake_cupti_push_record", &push_record) &&
       Resolve(library, "fake_cupti_set_correlation_range", &set_correlation_range) &&
       Resolve(library, "fake_cupti_get_stats", &get_stats) && Resolve(library, "cuptiGetTimestamp", &GetTimestamp)) {

@@ -22,6 +22,7 @@ namespace gpuperf::fakes {
 // The stand-in's functions, found by name.
 struct FakeCuptiApi {
   decltype(&fake_cupti_configure) configure = nullptr;
+  decltype(&fake_cupti_reset) reset = nullptr;
   decltype(&fake_cupti_callback) callback = nullptr;
   decltype(&fake_cupti_push_record) push_record = nullptr;
   decltype(&fake_cupti_set_correlation_range) set_correlation_range = nullptr;

@@ -20,6 +20,7 @@ constexpr uint64_t kCuptiEpoch = 1700000000000000000;   // CUPTI's clock at the 
 constexpr uint32_t kKernelNames = 32;
 constexpr uint64_t kDeviceAddress = 0x7f0000000000;
 constexpr uint64_t kHostAddress = 0x55550000000;
+constexpr uint64_t kStackAddress = 0x7ffd00000000;      // of configurations and results; replaced in the replay
 
 uint32_t FindId(uint32_t domain, const char* name) {
   const size_t count = domain == kRuntime ? cupti::kRuntimeCallCount : cupti::kDriverCallCount;
@@ -90,7 +91,7 @@ class Generator {
     event.callback.context_uid = 1 + Device(thread);
     event.callback.context = 0xc0de0000 + Device(thread);
     event.callback.pointed_value = pointed;
-    event.callback.params_address = params.empty() ? 0 : 0x7ffd00000000;
+    event.callback.params_address = params.empty() ? 0 : kStackAddress;
     event.function_name = Capture::Intern(function);
     event.symbol_name = symbol;
     event.params_offset = capture_.bytes.size();
@@ -112,9 +113,13 @@ class Generator {
     if (!inner.empty()) {
       uint32_t inner_id = 0;
       const CallDescriptor& inner_call = Describe(kDriver, inner.c_str(), &inner_id);
-      const Params inner_params(inner_call.params_size);
-      Callback(thread, kDriver, inner_id, 0, correlation, inner_params, 0, symbol, inner.c_str());
-      Callback(thread, kDriver, inner_id, 1, correlation, inner_params, 0, symbol, inner.c_str());
+      Params inner_params(inner_call.params_size);
+      Set(&inner_params, inner_call.config, kStackAddress);
+      Set(&inner_params, inner_call.address_out, kStackAddress);
+      Callback(thread, kDriver, inner_id, 0, correlation, inner_params, inner_call.config >= 0 ? pointed : 0, symbol,
+               inner.c_str());
+      Callback(thread, kDriver, inner_id, 1, correlation, inner_params, inner_call.address_out >= 0 ? pointed : 0, symbol,
+               inner.c_str());
     }
     Callback(thread, domain, cbid, 1, correlation, params, call.address_out >= 0 ? pointed : 0, symbol, name);
   }
@@ -159,7 +164,7 @@ class Generator {
     } else if (i % 128 == 100) {
       Params params = ParamsOf(kRuntime, "cudaMalloc", &call);
       Set<uint64_t>(&params, call->bytes, 1 << 20);
-      Set<uint64_t>(&params, call->address_out, 0x7ffd00001000);
+      Set(&params, call->address_out, kStackAddress);
       Call(thread, kRuntime, "cudaMalloc", correlation, params, kDeviceAddress + (uint64_t{i} << 20), nullptr,
            "cuMemAlloc_v2");
     } else {
@@ -168,7 +173,7 @@ class Generator {
       const char* name = extended ? "cudaLaunchKernelExC" : "cudaLaunchKernel";
       Params params = ParamsOf(kRuntime, name, &call);
       Set(&params, call->stream, StreamHandle(thread, stream));
-      Set<uint64_t>(&params, call->config, extended ? 0x7ffd00002000 : 0);
+      Set(&params, call->config, kStackAddress);
       Set<uint64_t>(&params, call->handle, 0xf000 + (thread * 7 + i) % kKernelNames);
       Call(thread, kRuntime, name, correlation, params, StreamHandle(thread, stream), kernel,
            extended ? "cuLaunchKernelEx" : "cuLaunchKernel");
