@@ -10,7 +10,9 @@ PYTHON ?= python3
 BOOTSTRAP ?= 1
 JOBS ?= $(shell nproc)
 PYTEST_ARGS ?=
-export PYTHON
+# Of tools/gpu_session.sh: `make gpu-test GPU_STAGES="build test"` runs the tests alone.
+GPU_STAGES ?= all
+export PYTHON PYTEST_ARGS
 
 ifeq ($(BOOTSTRAP),1)
   PY := $(CURDIR)/.venv/bin/python
@@ -50,8 +52,9 @@ test-full: bootstrap-test ## the test suite with its long tests
 	$(MAKE) test
 	$(PY) -m pytest -m long $(PYTEST_ARGS)
 
-gpu-test: ## the tests that need a real GPU; writes docs/verification.md
-	$(PY) -m pytest tests/gpu -m 'gpu or not gpu' $(PYTEST_ARGS)
+gpu-test: ## the tests and benchmarks that need a real GPU, with a PYTHON that has torch; writes docs/verification.md
+	status=0; PATH="$${PATH#$(CURDIR)/.venv/bin:}" tools/gpu_session.sh build/gpu-session $(GPU_STAGES) || status=$$?; \
+	  cp build/gpu-session/verification.md docs/verification.md; exit $$status
 
 bench: bootstrap-test ## measure all that this machine can measure, as one table
 	$(MAKE) cpp-release install

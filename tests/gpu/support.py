@@ -285,3 +285,51 @@ def hold_device_work(trace: trace_decode.Trace, log: Mapping[int, Sequence[Mappi
                 f"{trace_decode.rows(table)} {work} records in the trace, {seen[work]} belong to the calls made"
             )
     return wrong
+
+
+LOOP_PERIOD = 1009
+
+
+def hold_loop(trace: trace_decode.Trace | None, launched: int, stamps: npt.NDArray[np.uint64]) -> dict[str, Any]:
+    """Holds the trace of an endless loop that was killed against its progress file.
+
+    Calls and kernels must be the first ones of what was launched, without a hole: kernel i has the grid that launch i
+    had, and belongs to call i. "missing …, s": from the first launch that the trace lacks to the last one made.
+    """
+    table_calls, kernels = (trace.calls, trace.kernels) if trace is not None else ({}, {})
+    made = np.zeros(0, dtype=np.int64)
+    if table_calls:
+        order = np.argsort(table_calls["enter"], kind="stable")
+        made = table_calls["correlation"][order][table_calls["kind"][order] == LAUNCH]
+    grids, joined = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    if kernels:
+        order = np.argsort(kernels["start"], kind="stable")
+        grids, joined = kernels["grid_x"][order], kernels["correlation"][order]
+
+    def missing(count: int) -> float:
+        if count >= launched:
+            return 0.0
+        # Launches whose stamps were overwritten are longer ago than any bar.
+        first = max(count, launched - len(stamps))
+        return (int(stamps[(launched - 1) % len(stamps)]) - int(stamps[first % len(stamps)])) / 1e9
+
+    wrong = []
+    if trace is not None and trace.lost():
+        wrong.append(f"losses by reason {trace.lost()}")
+    expected = 1 + np.arange(len(grids)) % LOOP_PERIOD
+    if (grids != expected).any():
+        wrong.append(f"kernel {int(np.argmax(grids != expected))} is not the next launch")
+    both = min(len(made), len(joined))
+    if not np.array_equal(made[:both], joined[:both]):
+        wrong.append("kernels and launches do not join in order")
+    if len(made) > launched or len(grids) > launched:
+        wrong.append(f"{len(made)} launches and {len(grids)} kernels, {launched} were made")
+    return {
+        "launches": launched,
+        "calls": len(made),
+        "kernels": len(grids),
+        "missing calls, s": missing(len(made)),
+        "missing kernels, s": missing(len(grids)),
+        "tail bytes": trace.tail_bytes if trace is not None else 0,
+        "wrong": wrong,
+    }
