@@ -1,6 +1,6 @@
 """What the environment says, read without loading the library: this runs at the start of every process of a job.
 
-No pathlib, re or json here and in what the start-up file imports: each costs milliseconds.
+No pathlib, typing, functools or json here and in what the start-up file imports: each costs milliseconds.
 """
 
 from __future__ import annotations

@@ -32,10 +32,11 @@ def load_core() -> ModuleType:
         ImportError: libgpuperf.so is missing or speaks another version of the interface.
     """
     injected = injected_library()
-    if injected is not None and os.path.exists(injected) and not os.path.samefile(injected, library()):
+    own = os.path.join(os.path.dirname(__file__), LIBRARY_NAME)
+    if injected is not None and injected != own and os.path.exists(injected):
         import _ctypes
 
-        _ctypes.dlopen(injected, os.RTLD_NOW)  # again and again the same handle
+        _ctypes.dlopen(injected, os.RTLD_NOW)  # a second time gives the same library; it is never unloaded
     from gpuperf import _core
 
     return _core

@@ -9,7 +9,6 @@ emit_itt() do not, and gpuperf runs on.
 
 from __future__ import annotations
 
-import functools
 import sys
 
 from gpuperf._libpath import load_core
@@ -34,6 +33,8 @@ def wrap() -> None:
 
 
 def _stepping_aside(original: Callable[..., Any]) -> Callable[..., Any]:
+    import functools  # not at the start of each process
+
     @functools.wraps(original)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call_safely(lambda: _step_aside(*args, **kwargs))
