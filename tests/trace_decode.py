@@ -549,17 +549,10 @@ def _chunk(trace: Trace, offset: int, raw: memoryview, apply: Callable[[Message,
     apply(header, decoded)
 
 
-_DICTIONARIES = ("strings", "threads", "streams", "kernels", "call_sites")
-
-
 def _event_count(body: Message) -> int:
-    count = 0
-    for name, value in body.items():
-        if name.endswith("_batches"):
-            count += sum(len(batch["gap_ns"]) for batch in value)
-        elif isinstance(value, list) and name not in _DICTIONARIES:
-            count += len(value)
-    return count
+    markers = sum(len(body[name]) for name in ("steps", "annotations", "marks", "counters"))
+    batches = [batch for name in body if name.endswith("_batches") for batch in body[name]]
+    return markers + sum(len(batch["gap_ns"]) for batch in batches)
 
 
 def _check_index(trace: Trace, offset: int, data: bytes) -> None:

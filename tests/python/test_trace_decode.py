@@ -138,7 +138,7 @@ def small_file() -> bytes:
             "run_info": {"rank": 3, "driver_version": '"580.1"', "devices": [{"device": 0, "nvlink_known": True}]},
             "self_cost": {"callbacks": 1},
         },
-        8,
+        6,
         checkpoint=True,
     )
     second = chunk(
@@ -160,7 +160,7 @@ def small_file() -> bytes:
             ],
             "self_cost": {"callbacks": 2},
         },
-        5,
+        3,
     )
     body = START + first + second
     offsets = [len(START), len(START) + len(first)]
@@ -169,10 +169,10 @@ def small_file() -> bytes:
             "offset": offsets[0],
             "first_host_ns": 1000,
             "last_host_ns": 2000,
-            "event_count": 8,
+            "event_count": 6,
             "dictionary_checkpoint": True,
         },
-        {"offset": offsets[1], "first_host_ns": 1001, "last_host_ns": 2001, "event_count": 5},
+        {"offset": offsets[1], "first_host_ns": 1001, "last_host_ns": 2001, "event_count": 3},
     ]
     index = delimited(0x1A, encode("TraceIndex", {"entries": entries}))
     return body + index + b"\x71" + struct.pack("<Q", len(body))
