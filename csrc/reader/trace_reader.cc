@@ -1,0 +1,121 @@
+#include "reader/trace_reader.h"
+
+#include <google/protobuf/stubs/common.h>
+#include <google/protobuf/stubs/logging.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace gpuperf::reader {
+namespace {
+
+constexpr unsigned kMaxParts = 10'000;
+
+// What cannot be parsed becomes a Damage; Protobuf need not write to stderr about it, too.
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+using Silencer = ::google::protobuf::LogSilencer;
+#else
+struct Silencer {
+  Silencer() {}
+};
+#endif
+
+}  // namespace
+
+absl::StatusOr<TraceReader> TraceReader::Open(const std::string& path) {
+  const Silencer silencer;
+  TraceReader trace;
+  absl::StatusOr<FrameReader> first = FrameReader::Open(path, trace.damages_.get());
+  if (!first.ok()) return first.status();
+  trace.parts_.push_back(*std::move(first));
+  trace.OpenFurtherParts();
+  return trace;
+}
+
+void TraceReader::OpenFurtherParts() {
+  const v1::FileHeader& first = header();
+  if (first.part() != 0) {
+    damages_->Add({path(), 0, 0, absl::StrCat("this is part ", first.part(), "; the parts before it are not read"), 0, 0});
+    return;
+  }
+  const std::string base = path();
+  for (unsigned part = 1; part < kMaxParts; ++part) {
+    const std::string name = absl::StrFormat("%s.%04u", base, part);
+    absl::StatusOr<FrameReader> next = FrameReader::Open(name, damages_.get());
+    if (absl::IsNotFound(next.status())) return;
+    if (!next.ok()) {
+      const absl::string_view message = next.status().message();
+      damages_->Add({name, 0, 0, absl::StrCat("not read:", message.substr(std::min(name.size() + 1, message.size()))), 0, 0});
+      return;
+    }
+    if (next->header().trace_uuid() != first.trace_uuid() || next->header().part() != part) return;  // of another trace
+    parts_.push_back(*std::move(next));
+  }
+}
+
+uint64_t TraceReader::bytes() const {
+  uint64_t sum = 0;
+  for (const FrameReader& part : parts_) sum += part.file().size();
+  return sum;
+}
+
+bool TraceReader::cleanly_closed() const {
+  return std::all_of(parts_.begin(), parts_.end(), [](const FrameReader& part) { return part.cleanly_closed(); });
+}
+
+std::vector<v1::IndexEntry> TraceReader::ListChunks() const {
+  const Silencer silencer;
+  std::vector<v1::IndexEntry> list;
+  for (const FrameReader& part : parts_) {
+    if (part.cleanly_closed()) {
+      list.insert(list.end(), part.index().entries().begin(), part.index().entries().end());
+      continue;
+    }
+    Damages ignored;
+    absl::StatusOr<FrameReader> frames = FrameReader::Open(part.file().path(), &ignored);
+    Frame frame;
+    while (frames.ok() && frames->Next(&frame)) {
+      v1::IndexEntry& entry = list.emplace_back();
+      entry.set_offset(frame.offset);
+      entry.set_first_host_ns(frame.header.first_host_ns());
+      entry.set_last_host_ns(frame.header.last_host_ns());
+      entry.set_event_count(frame.header.event_count());
+      entry.set_dictionary_checkpoint(frame.header.dictionary_checkpoint());
+    }
+  }
+  return list;
+}
+
+bool TraceReader::Read(Visitor* visitor, const Progress& progress) {
+  const Silencer silencer;
+  uint64_t bytes_before = 0;
+  for (FrameReader& part : parts_) {
+    decoder_->BeginFile(part.file().path());
+    visitor->OnFile(part.file().path(), part.header());
+    uint64_t chunks_in_part = 0;
+    Frame frame;
+    while (part.Next(&frame)) {
+      decoder_->Decode(frame, visitor);
+      ++chunks_in_part;
+      events_ += frame.header.event_count();
+      const uint64_t last = std::min(frame.header.last_host_ns(), static_cast<uint64_t>(kMaxNs));
+      last_host_ns_ = std::max(last_host_ns_, static_cast<int64_t>(last));
+      if (progress != nullptr && !progress(bytes_before + part.position())) return false;
+    }
+    chunks_ += chunks_in_part;
+    const auto indexed = static_cast<uint64_t>(part.index().entries_size());
+    if (part.cleanly_closed() && indexed != chunks_in_part) {
+      damages_->Add({part.file().path(), 0, 0,
+                     absl::StrCat("the index tells ", indexed, " chunks; ", chunks_in_part, " can be read"), 0, 0});
+    }
+    bytes_before += part.file().size();
+  }
+  decoder_->Finish(visitor);
+  clock_map_ = ClockMap(decoder_->clock_points());
+  return true;
+}
+
+}  // namespace gpuperf::reader

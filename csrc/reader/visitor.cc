@@ -1,0 +1,7 @@
+#include "reader/visitor.h"
+
+namespace gpuperf::reader {
+
+Visitor::~Visitor() = default;
+
+}  // namespace gpuperf::reader
