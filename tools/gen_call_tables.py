@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from call_rules import EXCLUSIONS, MUST_DECIDE, RENAMED, RULES, UNLOADS
@@ -168,7 +169,8 @@ def kind_of(cbid_name: str) -> str | None:
 def undecided(names: list[str]) -> list[str]:
     """Names that must be traced or excluded and are neither."""
     return [
-        n for n in names
+        n
+        for n in names
         if not is_placeholder(n) and MUST_DECIDE.search(n) and kind_of(n) is None and base_name(n) not in EXCLUSIONS
     ]
 
@@ -199,11 +201,17 @@ def parse_structs(text: str) -> dict[str, list[tuple[str, str]]]:
     return structs
 
 
-def lay_out(folders: list[pathlib.Path],
-            structs: dict[str, list[tuple[str, str]]]) -> tuple[dict[str, Params], dict[str, int]]:
+def lay_out(
+    folders: list[pathlib.Path], structs: dict[str, list[tuple[str, str]]]
+) -> tuple[dict[str, Params], dict[str, int]]:
     """Compiles a program that prints size and offsets of every struct, and runs it."""
-    source = ["#include <cstddef>", "#include <cstdio>", "#define __CUDA_API_VERSION_INTERNAL",
-              '#include "cuda.h"', '#include "cuda_runtime_api.h"']
+    source = [
+        "#include <cstddef>",
+        "#include <cstdio>",
+        "#define __CUDA_API_VERSION_INTERNAL",
+        '#include "cuda.h"',
+        '#include "cuda_runtime_api.h"',
+    ]
     body = []
     for name, fields in structs.items():
         source.append(f"struct {name}_params {{ {' '.join(f'{kind} {field};' for kind, field in fields)} }};")
@@ -212,9 +220,14 @@ def lay_out(folders: list[pathlib.Path],
             f'printf("F {field} %zu %zu\\n", offsetof({name}_params, {field}), sizeof({name}_params::{field}));'
             for _, field in fields
         ]
-    source += ["int main() {", *body,
-               'printf("C cudaLaunchConfig_t %zu\\n", offsetof(cudaLaunchConfig_t, stream));',
-               'printf("C CUlaunchConfig %zu\\n", offsetof(CUlaunchConfig, hStream));', "}", ""]
+    source += [
+        "int main() {",
+        *body,
+        'printf("C cudaLaunchConfig_t %zu\\n", offsetof(cudaLaunchConfig_t, stream));',
+        'printf("C CUlaunchConfig %zu\\n", offsetof(CUlaunchConfig, hStream));',
+        "}",
+        "",
+    ]
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
         (folder / "layout.cc").write_text("\n".join(source))
@@ -311,8 +324,9 @@ def describe(name: str, params: Params | None, configs: dict[str, int]) -> Descr
     if kind is None:
         return None
     base = base_name(name)
-    row = Descriptor(kind, per_thread_stream=per_thread_stream(name),
-                     unloads_module=UNLOADS.fullmatch(base) is not None)
+    row = Descriptor(
+        kind, per_thread_stream=per_thread_stream(name), unloads_module=UNLOADS.fullmatch(base) is not None
+    )
     if kind == "Copy":
         for pattern, value in (("HtoD|HtoA", 1), ("DtoH|AtoH", 2), ("DtoD|DtoA|AtoD|AtoA|Peer", 3)):
             if re.search(pattern, base):
@@ -402,14 +416,24 @@ def generate(sets: list[HeaderSet]) -> str:
             else:
                 rows.append(f"    /* {number} {display_name(name)} */ {{}},")
             labels.append("    nullptr," if is_placeholder(name) else f'    "{display_name(name)}",')
-        tables.append("\n".join([f"const CallDescriptor k{title}Calls[] = {{", *rows, "};",
-                                 f"const size_t k{title}CallCount = std::size(k{title}Calls);"]))
+        tables.append(
+            "\n".join(
+                [
+                    f"const CallDescriptor k{title}Calls[] = {{",
+                    *rows,
+                    "};",
+                    f"const size_t k{title}CallCount = std::size(k{title}Calls);",
+                ]
+            )
+        )
         names.append("\n".join([f"const char* const k{title}Names[] = {{", *labels, "};"]))
     versions = ", ".join(headers.version for headers in sets)
-    columns = ", ".join(field.name for field in dataclasses.fields(Descriptor))
+    fields = ", ".join(field.name for field in dataclasses.fields(Descriptor))
+    columns = textwrap.fill(fields, 116, initial_indent="//   ", subsequent_indent="//   ")
     return f"""// Made by tools/gen_call_tables.py from the CUPTI headers of CUDA {versions}: do not edit.
 //
-// Rules and exclusions stand in tools/call_rules.py. Columns: {columns}.
+// Rules and exclusions stand in tools/call_rules.py. Columns:
+{columns}
 // clang-format off
 #include "cupti/call_table.h"
 
@@ -459,8 +483,13 @@ def toolkit_include() -> pathlib.Path | None:
 def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--headers", action="append", default=[], metavar="DIR[:DIR…]",
-                        help="a header set; repeat for more versions, oldest first (default: the installed toolkit)")
+    parser.add_argument(
+        "--headers",
+        action="append",
+        default=[],
+        metavar="DIR[:DIR…]",
+        help="a header set; repeat for more versions, oldest first (default: the installed toolkit)",
+    )
     parser.add_argument("--output", type=pathlib.Path, default=OUTPUT, help="file to write (default: %(default)s)")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the file would change")
     args = parser.parse_args()

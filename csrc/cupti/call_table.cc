@@ -1,6 +1,8 @@
 // Made by tools/gen_call_tables.py from the CUPTI headers of CUDA 12.9, 13.0, 13.5: do not edit.
 //
-// Rules and exclusions stand in tools/call_rules.py. Columns: kind, per_thread_stream, fixed_copy_kind, unloads_module, params_size, stream, config, config_stream, handle, destination, source, bytes, bytes_factor, copy_kind, element_bytes, address, address_out.
+// Rules and exclusions stand in tools/call_rules.py. Columns:
+//   kind, per_thread_stream, fixed_copy_kind, unloads_module, params_size, stream, config, config_stream, handle,
+//   destination, source, bytes, bytes_factor, copy_kind, element_bytes, address, address_out
 // clang-format off
 #include "cupti/call_table.h"
 

@@ -140,7 +140,8 @@ TEST_CASE("rows are consistent") {
 
 TEST_CASE("every launch says its stream and function where its parameters hold them") {
   // Lists of launches for several devices, and functions older than streams.
-  const std::set<std::string> without = {"cudaLaunch", "cuLaunch", "cuLaunchGrid", "cudaLaunchCooperativeKernelMultiDevice",
+  const std::set<std::string> without = {"cudaLaunch", "cuLaunch", "cuLaunchGrid",
+                                         "cudaLaunchCooperativeKernelMultiDevice",
                                          "cuLaunchCooperativeKernelMultiDevice"};
   size_t launches = 0;
   for (const Row& row : AllRows()) {

@@ -91,7 +91,8 @@ bool Capture::Load(const std::string& path, std::string* error) {
         first_metadata = false;
         break;
       case kRecordSizes:
-        for (size_t i = 0; i + 8 <= header.size; i += 8) sizes[Get<uint32_t>(payload, i)] = Get<uint32_t>(payload, i + 4);
+        for (size_t i = 0; i + 8 <= header.size; i += 8)
+          sizes[Get<uint32_t>(payload, i)] = Get<uint32_t>(payload, i + 4);
         break;
       case kThread:
         ++thread_count;

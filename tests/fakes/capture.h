@@ -34,7 +34,7 @@ struct CapturedEvent {
   size_t params_offset;  // in Capture::bytes
   uint32_t params_size;  // 0 at exit
   // kBuffer
-  size_t first_record;   // in Capture::records
+  size_t first_record;  // in Capture::records
   size_t record_count;
 };
 

@@ -7,10 +7,11 @@
 #include <cupti.h>
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <atomic>
 #include <mutex>
 
 #include "fake_cupti.h"
@@ -32,8 +33,8 @@ thread_local CUcontext current_context = nullptr;
 
 int DeviceCount() {
   const char* text = std::getenv("GPUPERF_FAKE_GPUS");
-  const int count = text != nullptr ? std::atoi(text) : 1;
-  return count < 0 ? 0 : count > 16 ? 16 : count;
+  const auto count = text != nullptr ? std::strtoul(text, nullptr, 10) : 1;
+  return static_cast<int>(std::min<unsigned long>(count, 16));
 }
 
 // Runs one driver call with its enter and exit callbacks around it.
@@ -80,7 +81,8 @@ bool Valid(CUdevice device) { return device >= 0 && device < DeviceCount(); }
 }  // namespace
 
 EXPORT CUresult cuInit(unsigned int) {
-  if (const char* failure = std::getenv("GPUPERF_FAKE_CUINIT")) return static_cast<CUresult>(std::atoi(failure));
+  if (const char* failure = std::getenv("GPUPERF_FAKE_CUINIT"))
+    return static_cast<CUresult>(std::strtol(failure, nullptr, 10));
   if (DeviceCount() == 0) return CUDA_ERROR_NO_DEVICE;
   static std::once_flag once;
   initialized = true;
@@ -89,7 +91,9 @@ EXPORT CUresult cuInit(unsigned int) {
 }
 
 EXPORT CUresult cuDriverGetVersion(int* version) {
-  const struct { int* version; } params{version};
+  const struct {
+    int* version;
+  } params{version};
   return Call(CUPTI_DRIVER_TRACE_CBID_cuDriverGetVersion, "cuDriverGetVersion", &params, [&] {
     *version = kDriverVersion;
     return CUDA_SUCCESS;
@@ -139,33 +143,72 @@ EXPORT CUresult cuDeviceGetPCIBusId(char* text, int length, CUdevice device) {
 EXPORT CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   if (!Valid(device)) return CUDA_ERROR_INVALID_DEVICE;
   switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; break;
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; break;
-    case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: *value = 2048; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: *value = 32; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: *value = 65536; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: *value = 233472; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *value = 49152; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = 232448; break;
-    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: *value = 1024; break;
-    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *value = 1980000; break;
-    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = 3201000; break;
-    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *value = 6144; break;
-    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 62914560; break;
-    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: *value = 3; break;
-    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: *value = 0x19 + device; break;
-    case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID: *value = 0; break;
-    case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID: *value = 0; break;
-    default: *value = 0; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      *value = 9;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      *value = 0;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      *value = 132;
+      break;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+      *value = 32;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+      *value = 2048;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      *value = 1024;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+      *value = 32;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
+      *value = 65536;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+      *value = 233472;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+      *value = 49152;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+      *value = 232448;
+      break;
+    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
+      *value = 1024;
+      break;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+      *value = 1980000;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+      *value = 3201000;
+      break;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+      *value = 6144;
+      break;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+      *value = 62914560;
+      break;
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
+      *value = 3;
+      break;
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+      *value = 0x19 + device;
+      break;
+    default:
+      *value = 0;
+      break;
   }
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-  const struct { CUcontext* context; CUdevice device; } params{context, device};
+  const struct {
+    CUcontext* context;
+    CUdevice device;
+  } params{context, device};
   return Call(CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", &params, [&] {
     if (!Valid(device)) return CUDA_ERROR_INVALID_DEVICE;
     *context = reinterpret_cast<CUcontext>(&context_of_device[device]);
@@ -174,7 +217,9 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
 }
 
 EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-  const struct { CUdevice device; } params{device};
+  const struct {
+    CUdevice device;
+  } params{device};
   return Call(CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease_v2", &params,
               [&] { return Valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; });
 }
@@ -211,14 +256,16 @@ EXPORT CUresult cuCtxSynchronize(void) {
 }
 
 EXPORT CUresult cuGetErrorString(CUresult error, const char** text) {
-  *text = error == CUDA_SUCCESS ? "no error" : error == CUDA_ERROR_NO_DEVICE ? "no CUDA-capable device is detected"
-                                                                             : "error (stand-in)";
+  *text = error == CUDA_SUCCESS           ? "no error"
+          : error == CUDA_ERROR_NO_DEVICE ? "no CUDA-capable device is detected"
+                                          : "error (stand-in)";
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuGetErrorName(CUresult error, const char** text) {
-  *text = error == CUDA_SUCCESS ? "CUDA_SUCCESS" : error == CUDA_ERROR_NO_DEVICE ? "CUDA_ERROR_NO_DEVICE"
-                                                                                 : "CUDA_ERROR (stand-in)";
+  *text = error == CUDA_SUCCESS           ? "CUDA_SUCCESS"
+          : error == CUDA_ERROR_NO_DEVICE ? "CUDA_ERROR_NO_DEVICE"
+                                          : "CUDA_ERROR (stand-in)";
   return CUDA_SUCCESS;
 }
 
@@ -228,7 +275,8 @@ EXPORT CUresult cuGetProcAddress_v2(const char* symbol, void** function, int, cu
   if (*function == nullptr) {
     if (void* self = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD)) *function = dlsym(self, symbol);
   }
-  if (status != nullptr) *status = *function != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  if (status != nullptr)
+    *status = *function != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 EXPORT CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {

@@ -40,8 +40,8 @@ namespace {
 constexpr size_t kDomains = 8;
 constexpr size_t kCallbackIds = 1024;
 constexpr uint32_t kVersion13 = 130001;
-constexpr uint32_t kVersion12 = 24;             // 12.6
-constexpr uint32_t kSafeToDecline = 27;         // before it, a NULL buffer crashes CUPTI
+constexpr uint32_t kVersion12 = 24;      // 12.6
+constexpr uint32_t kSafeToDecline = 27;  // before it, a NULL buffer crashes CUPTI
 constexpr uint32_t kUnknownKind = 0x7ffffff0;
 constexpr size_t kUnknownRecordBytes = 16;
 constexpr size_t kAttributes = 11;
@@ -144,8 +144,9 @@ FakeCupti& Fake() {
 
 FakeCupti::FakeCupti() {
   walker_.FindReal();
-  if (const char* faults = std::getenv("GPUPERF_FAKE_SCENARIO")) {
-    if (Configure(faults) != 0) std::fprintf(stderr, "fake libcupti: unknown fault in \"%s\"\n", faults);
+  const char* faults = std::getenv("GPUPERF_FAKE_SCENARIO");
+  if (faults != nullptr && Configure(faults) != 0) {
+    std::fprintf(stderr, "fake libcupti: unknown fault in \"%s\"\n", faults);
   }
 }
 
@@ -556,14 +557,30 @@ EXPORT CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t* timestamp) {
 
 EXPORT CUptiResult CUPTIAPI cuptiGetResultString(CUptiResult result, const char** text) {
   switch (static_cast<int>(result)) {
-    case 0: *text = "CUPTI_SUCCESS"; break;
-    case 1: *text = "CUPTI_ERROR_INVALID_PARAMETER"; break;
-    case 12: *text = "CUPTI_ERROR_MAX_LIMIT_REACHED"; break;
-    case 15: *text = "CUPTI_ERROR_NOT_INITIALIZED"; break;
-    case 21: *text = "CUPTI_ERROR_INVALID_KIND"; break;
-    case 39: *text = "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"; break;
-    case 999: *text = "CUPTI_ERROR_UNKNOWN"; break;
-    default: *text = "CUPTI_ERROR (stand-in)"; break;
+    case 0:
+      *text = "CUPTI_SUCCESS";
+      break;
+    case 1:
+      *text = "CUPTI_ERROR_INVALID_PARAMETER";
+      break;
+    case 12:
+      *text = "CUPTI_ERROR_MAX_LIMIT_REACHED";
+      break;
+    case 15:
+      *text = "CUPTI_ERROR_NOT_INITIALIZED";
+      break;
+    case 21:
+      *text = "CUPTI_ERROR_INVALID_KIND";
+      break;
+    case 39:
+      *text = "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";
+      break;
+    case 999:
+      *text = "CUPTI_ERROR_UNKNOWN";
+      break;
+    default:
+      *text = "CUPTI_ERROR (stand-in)";
+      break;
   }
   return CUPTI_SUCCESS;
 }
@@ -644,8 +661,7 @@ EXPORT CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t) {
 }
 
 EXPORT CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid_size, CUpti_Activity** record) {
-  return static_cast<CUptiResult>(
-      Fake().Walker().Next(buffer, valid_size, reinterpret_cast<void**>(record)));
+  return static_cast<CUptiResult>(Fake().Walker().Next(buffer, valid_size, reinterpret_cast<void**>(record)));
 }
 
 EXPORT CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* dropped) {

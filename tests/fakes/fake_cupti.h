@@ -16,26 +16,26 @@ extern "C" {
 enum { FAKE_CUPTI_KINDS = 64, FAKE_CUPTI_VIOLATIONS = 32 };
 
 typedef struct fake_cupti_stats {
-  uint64_t callbacks;                       // dispatched to the subscriber
-  uint64_t stored[FAKE_CUPTI_KINDS];        // records put into the client's buffers
-  uint64_t not_enabled[FAKE_CUPTI_KINDS];   // records of kinds that the client has not enabled
-  uint64_t delivered[FAKE_CUPTI_KINDS];     // records in buffers that were handed back
-  uint64_t pending;                         // records in buffers that the client has not got back yet
+  uint64_t callbacks;                      // dispatched to the subscriber
+  uint64_t stored[FAKE_CUPTI_KINDS];       // records put into the client's buffers
+  uint64_t not_enabled[FAKE_CUPTI_KINDS];  // records of kinds that the client has not enabled
+  uint64_t delivered[FAKE_CUPTI_KINDS];    // records in buffers that were handed back
+  uint64_t pending;                        // records in buffers that the client has not got back yet
   uint64_t buffers_requested;
   uint64_t buffers_completed;
-  uint64_t null_buffers;                    // requests that the client answered with NULL
-  uint64_t dropped;                         // records dropped, by a fault or for want of a buffer
-  uint64_t zero_timestamps;                 // injected
-  uint64_t reversed_timestamps;             // injected
-  uint64_t no_launch;                       // injected: correlation id that no call has
-  uint64_t unknown_records;                 // injected: record of an unknown kind as a buffer's last
-  uint64_t lost_at_finalize;                // records in buffers when the client finalized
+  uint64_t null_buffers;         // requests that the client answered with NULL
+  uint64_t dropped;              // records dropped, by a fault or for want of a buffer
+  uint64_t zero_timestamps;      // injected
+  uint64_t reversed_timestamps;  // injected
+  uint64_t no_launch;            // injected: correlation id that no call has
+  uint64_t unknown_records;      // injected: record of an unknown kind as a buffer's last
+  uint64_t lost_at_finalize;     // records in buffers when the client finalized
   uint64_t finalizes;
   uint64_t flushes;
-  uint64_t subscribes;                      // successful
+  uint64_t subscribes;  // successful
   uint64_t violations;
   char violation[FAKE_CUPTI_VIOLATIONS][96];  // the first ones, in words
-  char walker[256];                         // path of the real libcupti that walks records; "own" if none
+  char walker[256];                           // path of the real libcupti that walks records; "own" if none
 } fake_cupti_stats;
 
 // Faults: a comma-separated list of NAME or NAME:N (every Nth record of kind CONCURRENT_KERNEL, from the Nth on).

@@ -1,5 +1,6 @@
 // A stand-in for libnvidia-ml.so.1: a machine with H200 cards (GPUPERF_FAKE_GPUS of them), PCIe 5.0 x16, 18 NVLink 4
 // links each. Prototypes follow nvml.h, which CUDA toolkits do not always bring. Constant answers, any thread.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -20,8 +21,8 @@ const char devices[16] = {};
 
 unsigned DeviceCount() {
   const char* text = std::getenv("GPUPERF_FAKE_GPUS");
-  const int count = text != nullptr ? std::atoi(text) : 1;
-  return count < 0 ? 0u : count > 16 ? 16u : static_cast<unsigned>(count);
+  const auto count = text != nullptr ? std::strtoul(text, nullptr, 10) : 1;
+  return static_cast<unsigned>(std::min<unsigned long>(count, 16));
 }
 
 unsigned Index(Device device) { return static_cast<unsigned>(device - devices); }
@@ -67,8 +68,10 @@ EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
 }
 
 EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, Device* device) {
-  unsigned domain = 0, bus = 0;
-  if (std::sscanf(bus_id, "%x:%x:", &domain, &bus) != 2 || bus < 0x19 || bus - 0x19 >= DeviceCount()) return kNotFound;
+  // "0000:19:00.0" or "00000000:19:00.0"
+  const char* colon = std::strchr(bus_id, ':');
+  const auto bus = colon != nullptr ? std::strtoul(colon + 1, nullptr, 16) : 0;
+  if (bus < 0x19 || bus - 0x19 >= DeviceCount()) return kNotFound;
   *device = devices + (bus - 0x19);
   return kSuccess;
 }
@@ -123,7 +126,9 @@ EXPORT int nvmlDeviceGetMemoryInfo(Device, Memory* memory) {
 }
 
 EXPORT int nvmlGpmQueryDeviceSupport(Device, GpmSupport* support) { return support->is_supported = 1, kSuccess; }
-EXPORT int nvmlDeviceGetMigMode(Device, unsigned* current, unsigned* pending) { return *current = *pending = 0, kSuccess; }
+EXPORT int nvmlDeviceGetMigMode(Device, unsigned* current, unsigned* pending) {
+  return *current = *pending = 0, kSuccess;
+}
 EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(Device, unsigned* count, void*) { return *count = 0, kSuccess; }
 EXPORT int nvmlDeviceGetPersistenceMode(Device, unsigned* mode) { return *mode = 1, kSuccess; }
 EXPORT int nvmlDeviceGetComputeMode(Device, unsigned* mode) { return *mode = 0, kSuccess; }

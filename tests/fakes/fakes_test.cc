@@ -1,5 +1,5 @@
-// Proves the stand-in: what a test builds on it is worth only as much as this. A small CUPTI client of its own stands in
-// for the tool.
+// Proves the stand-in: what a test builds on it is worth only as much as this. A small CUPTI client of its own stands
+// in for the tool.
 #include <cupti.h>
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -29,21 +29,20 @@ namespace {
 
 constexpr size_t kBufferBytes = 16 * 1024;
 
-#define GPUPERF_CUPTI_FUNCTION(name) decltype(&cupti##name) name = nullptr
 struct Cupti {
   FakeCuptiApi fake;
-  GPUPERF_CUPTI_FUNCTION(GetVersion);
-  GPUPERF_CUPTI_FUNCTION(Subscribe);
-  GPUPERF_CUPTI_FUNCTION(Unsubscribe);
-  GPUPERF_CUPTI_FUNCTION(EnableCallback);
-  GPUPERF_CUPTI_FUNCTION(ActivityRegisterCallbacks);
-  GPUPERF_CUPTI_FUNCTION(ActivityRegisterTimestampCallback);
-  GPUPERF_CUPTI_FUNCTION(ActivityEnable);
-  GPUPERF_CUPTI_FUNCTION(ActivityFlushAll);
-  GPUPERF_CUPTI_FUNCTION(ActivityGetNextRecord);
-  GPUPERF_CUPTI_FUNCTION(ActivityGetNumDroppedRecords);
-  GPUPERF_CUPTI_FUNCTION(ActivitySetAttribute);
-  GPUPERF_CUPTI_FUNCTION(Finalize);
+  decltype(&cuptiGetVersion) GetVersion = nullptr;
+  decltype(&cuptiSubscribe) Subscribe = nullptr;
+  decltype(&cuptiUnsubscribe) Unsubscribe = nullptr;
+  decltype(&cuptiEnableCallback) EnableCallback = nullptr;
+  decltype(&cuptiActivityRegisterCallbacks) ActivityRegisterCallbacks = nullptr;
+  decltype(&cuptiActivityRegisterTimestampCallback) ActivityRegisterTimestampCallback = nullptr;
+  decltype(&cuptiActivityEnable) ActivityEnable = nullptr;
+  decltype(&cuptiActivityFlushAll) ActivityFlushAll = nullptr;
+  decltype(&cuptiActivityGetNextRecord) ActivityGetNextRecord = nullptr;
+  decltype(&cuptiActivityGetNumDroppedRecords) ActivityGetNumDroppedRecords = nullptr;
+  decltype(&cuptiActivitySetAttribute) ActivitySetAttribute = nullptr;
+  decltype(&cuptiFinalize) Finalize = nullptr;
 
   Cupti() {
     std::string error;
@@ -70,7 +69,6 @@ struct Cupti {
     find("cuptiFinalize", &Finalize);
   }
 };
-#undef GPUPERF_CUPTI_FUNCTION
 
 Cupti& Api() {
   static auto* cupti = new Cupti;
@@ -119,7 +117,13 @@ const cupti::CallDescriptor& Row(uint32_t domain, uint32_t cbid) {
 void CUPTIAPI OnCall(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void* raw) {
   const auto& data = *static_cast<const CUpti_CallbackData*>(raw);
   const cupti::CallDescriptor& row = Row(domain, cbid);
-  SeenCall seen{domain, cbid, static_cast<uint32_t>(data.callbackSite), data.correlationId, 0, 0, data.functionName,
+  SeenCall seen{domain,
+                cbid,
+                static_cast<uint32_t>(data.callbackSite),
+                data.correlationId,
+                0,
+                0,
+                data.functionName,
                 data.symbolName != nullptr ? data.symbolName : ""};
   if (data.functionParams != nullptr) {
     if (row.stream >= 0) seen.stream = Get<uint64_t>(data.functionParams, static_cast<size_t>(row.stream));
@@ -131,8 +135,11 @@ void CUPTIAPI OnCall(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, 
       seen.out = Get<uint64_t>(Get<const void*>(data.functionParams, static_cast<size_t>(row.address_out)), 0);
     }
   }
-  if (seen.site == CUPTI_API_ENTER) *data.correlationData = data.correlationId;
-  else if (*data.correlationData != data.correlationId) std::abort();
+  if (seen.site == CUPTI_API_ENTER) {
+    *data.correlationData = data.correlationId;
+  } else if (*data.correlationData != data.correlationId) {
+    std::abort();
+  }
   if (client->finalize_in_exit && seen.site == CUPTI_API_EXIT) {
     client->finalize_in_exit = false;
     Api().Finalize();
@@ -179,7 +186,8 @@ Client& Attach(uint32_t only_domain = 0, uint32_t only_cbid = 0) {
       const bool wanted = only_domain == 0 ? Row(domain, cbid).kind != cupti::CallKind::kNotTraced
                                            : domain == only_domain && cbid == only_cbid;
       if (wanted) {
-        REQUIRE(Api().EnableCallback(1, client->handle, static_cast<CUpti_CallbackDomain>(domain), cbid) == CUPTI_SUCCESS);
+        REQUIRE(Api().EnableCallback(1, client->handle, static_cast<CUpti_CallbackDomain>(domain), cbid) ==
+                CUPTI_SUCCESS);
       }
     }
   }
@@ -266,8 +274,9 @@ void CheckRecords(const Capture& capture, const ReplayResult& result, uint32_t l
       }
       const size_t id = CorrelationOffset(record.kind);
       const auto recorded = Get<uint32_t>(raw.data(), id);
-      Put(raw.data(), id, static_cast<uint32_t>(result.correlation_base + recorded - result.correlation_first +
-                                                loop * result.correlation_stride));
+      Put(raw.data(), id,
+          static_cast<uint32_t>(result.correlation_base + recorded - result.correlation_first +
+                                loop * result.correlation_stride));
       if (record.kind == kKernelKind) {
         Put(raw.data(), kKernelName, Get<uint64_t>(seen.raw.data(), kKernelName));
         same = same && seen.name == record.name;
@@ -525,7 +534,8 @@ TEST_CASE("broken rules are noted") {
     CHECK(Stats().violations > 0);
   }
   SECTION("calls in a forked child") {
-    const std::string log = (std::filesystem::temp_directory_path() / ("fakes_test." + std::to_string(getpid()))).string();
+    const std::string log =
+        (std::filesystem::temp_directory_path() / ("fakes_test." + std::to_string(getpid()))).string();
     setenv("GPUPERF_FAKE_VIOLATIONS", log.c_str(), 1);
     const pid_t child = fork();
     if (child == 0) {

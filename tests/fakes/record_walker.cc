@@ -15,9 +15,9 @@ constexpr int kMaxLimitReached = 12;
 constexpr int kInvalidKind = 21;
 
 // Bytes of the records of 13.0 by kind (0: no such kind); 12.6 differs in the two that kCupti12Sizes names.
-constexpr size_t kSizes[] = {0,  96, 88, 216, 40, 40, 0,   0,  184, 32,  216, 32, 56,  40, 0,  0,  0,   56, 144, 40,
-                             40, 0,  96, 0,   0,  104, 32, 24, 24,  0,   0,   0,  0,   152, 152, 120, 56, 24, 56, 24,
-                             136, 0, 0,  0,   0,  80, 168, 40, 40,  128, 80,  56, 72,  56, 64, 32};
+constexpr size_t kSizes[] = {0,  96, 88,  216, 40, 40, 0,   0,  184, 32, 216, 32,  56, 40, 0,   0,   0,   56, 144,
+                             40, 40, 0,   96,  0,  0,  104, 32, 24,  24, 0,   0,   0,  0,  152, 152, 120, 56, 24,
+                             56, 24, 136, 0,   0,  0,  0,   80, 168, 40, 40,  128, 80, 56, 72,  56,  64,  32};
 
 }  // namespace
 

@@ -6,11 +6,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <string>
 #include <thread>
 
@@ -65,37 +66,54 @@ uint64_t Now() {
 
 Arguments Parse(int argc, char** argv) {
   Arguments arguments;
-  for (int i = 1; i < argc; ++i) {
+  int i = 1;
+  const auto value = [&]() -> std::string {
+    if (i + 1 >= argc) Fail(2, std::string(argv[i]) + " needs a value\n" + kUsage);
+    return argv[++i];
+  };
+  const auto number = [&] { return static_cast<uint32_t>(std::strtoul(value().c_str(), nullptr, 10)); };
+  const auto signed_number = [&] { return static_cast<int>(number()); };
+  ReplayOptions& replay = arguments.replay;
+  SyntheticOptions& synthetic = arguments.synthetic;
+  const std::map<std::string, std::function<void()>> options = {
+      {"--loops", [&] { replay.loops = number(); }},
+      {"--speed", [&] { replay.speed = std::strtod(value().c_str(), nullptr); }},
+      {"--concurrent", [&] { replay.concurrent = true; }},
+      {"--wrap-correlation", [&] { replay.wrap_correlation = true; }},
+      {"--scenario", [&] { arguments.scenario = value(); }},
+      {"--second-client", [&] { arguments.second_client = true; }},
+      {"--gpus", [&] { synthetic.devices = number(); }},
+      {"--threads", [&] { synthetic.threads = number(); }},
+      {"--operations", [&] { synthetic.operations = number(); }},
+      {"--streams", [&] { synthetic.streams = number(); }},
+      {"--interval-ns", [&] { synthetic.interval_ns = number(); }},
+      {"--save", [&] { arguments.save = value(); }},
+      {"--steps", [&] { arguments.steps = true; }},
+      {"--fork-in-middle", [&] { arguments.fork_in_middle = true; }},
+      {"--linger-ms", [&] { arguments.linger_ms = signed_number(); }},
+      {"--progress", [&] { arguments.progress = value(); }},
+      {"--json", [&] { arguments.json = value(); }},
+      {"--exit-with", [&] { arguments.exit_with = signed_number(); }},
+      {"--os-exit", [&] { arguments.os_exit = signed_number(); }},
+      {"--kill-self", [&] { arguments.kill_self = signed_number(); }},
+      {"--help",
+       [] {
+         std::fputs(kUsage, stdout);
+         std::exit(0);
+       }},
+  };
+  for (; i < argc; ++i) {
     const std::string name = argv[i];
-    const auto value = [&]() -> const char* {
-      if (i + 1 >= argc) Fail(2, name + " needs a value\n" + kUsage);
-      return argv[++i];
-    };
-    const auto number = [&] { return static_cast<uint32_t>(std::strtoul(value(), nullptr, 10)); };
-    if (name == "--loops") arguments.replay.loops = number();
-    else if (name == "--speed") arguments.replay.speed = std::strtod(value(), nullptr);
-    else if (name == "--concurrent") arguments.replay.concurrent = true;
-    else if (name == "--wrap-correlation") arguments.replay.wrap_correlation = true;
-    else if (name == "--scenario") arguments.scenario = value();
-    else if (name == "--second-client") arguments.second_client = true;
-    else if (name == "--gpus") setenv("GPUPERF_FAKE_GPUS", std::to_string(arguments.synthetic.devices = number()).c_str(), 1);
-    else if (name == "--threads") arguments.synthetic.threads = number();
-    else if (name == "--operations") arguments.synthetic.operations = number();
-    else if (name == "--streams") arguments.synthetic.streams = number();
-    else if (name == "--interval-ns") arguments.synthetic.interval_ns = number();
-    else if (name == "--save") arguments.save = value();
-    else if (name == "--steps") arguments.steps = true;
-    else if (name == "--fork-in-middle") arguments.fork_in_middle = true;
-    else if (name == "--linger-ms") arguments.linger_ms = static_cast<int>(number());
-    else if (name == "--progress") arguments.progress = value();
-    else if (name == "--json") arguments.json = value();
-    else if (name == "--exit-with") arguments.exit_with = static_cast<int>(number());
-    else if (name == "--os-exit") arguments.os_exit = static_cast<int>(number());
-    else if (name == "--kill-self") arguments.kill_self = static_cast<int>(number());
-    else if (name == "--help") { std::fputs(kUsage, stdout); std::exit(0); }
-    else if (name.rfind("--", 0) == 0 || !arguments.capture.empty()) Fail(2, "unknown argument " + name + "\n" + kUsage);
-    else arguments.capture = name;
+    const auto option = options.find(name);
+    if (option != options.end()) {
+      option->second();
+    } else if (name.rfind("--", 0) == 0 || !arguments.capture.empty()) {
+      Fail(2, "unknown argument " + name + "\n" + kUsage);
+    } else {
+      arguments.capture = name;
+    }
   }
+  if (synthetic.devices != 1) setenv("GPUPERF_FAKE_GPUS", std::to_string(synthetic.devices).c_str(), 1);
   return arguments;
 }
 
@@ -115,8 +133,17 @@ int SubscribeSecond() {
   options.threads = 1;
   options.operations = 20;
   const Capture capture = MakeSynthetic(options);
-  struct { uint32_t site; const char* a; const void* params; void* result; const char* symbol; void* context;
-           uint32_t uid; uint64_t* data; uint32_t correlation; } data{};
+  struct {
+    uint32_t site;
+    const char* a;
+    const void* params;
+    void* result;
+    const char* symbol;
+    void* context;
+    uint32_t uid;
+    uint64_t* data;
+    uint32_t correlation;
+  } data{};
   alignas(8) uint8_t params[512] = {};
   uint64_t slot = 0;
   data.params = params;
@@ -185,10 +212,12 @@ std::string Report(const Arguments& arguments, const Capture& capture, const Rep
   return "{\n  \"capture\": " + Quote(arguments.capture) + ",\n  \"metadata\": " + capture.metadata +
          number("pid", static_cast<uint64_t>(getpid())) + number("loops", arguments.replay.loops) +
          number("events", result.events) + ",\n  \"threads\": " + threads + "]" + ",\n  \"dispatched\": " +
-         Object(result.dispatched, [](const auto& i) { return i.first; }, [](const auto& i) { return i.second; }) +
+         Object(
+             result.dispatched, [](const auto& i) { return i.first; }, [](const auto& i) { return i.second; }) +
          ",\n  \"pushed\": " +
-         Object(result.pushed, [](const auto& i) { return std::to_string(i.first); },
-                [](const auto& i) { return i.second; }) +
+         Object(
+             result.pushed, [](const auto& i) { return std::to_string(i.first); },
+             [](const auto& i) { return i.second; }) +
          ",\n  \"stored\": " + KindCounts(stats.stored) + ",\n  \"not_enabled\": " + KindCounts(stats.not_enabled) +
          ",\n  \"delivered\": " + KindCounts(stats.delivered) + number("callbacks", stats.callbacks) +
          number("pending", stats.pending) + number("buffers_requested", stats.buffers_requested) +

@@ -51,8 +51,7 @@ bool FakeCuptiApi::Load(std::string* error) {
     return false;
   }
   if (Resolve(library, "fake_cupti_configure", &configure) && Resolve(library, "fake_cupti_callback", &callback) &&
-      Resolve(library, "fake_cupti_reset", &reset) &&
-      Resolve(library, "fake_cupti_push_record", &push_record) &&
+      Resolve(library, "fake_cupti_reset", &reset) && Resolve(library, "fake_cupti_push_record", &push_record) &&
       Resolve(library, "fake_cupti_set_correlation_range", &set_correlation_range) &&
       Resolve(library, "fake_cupti_get_stats", &get_stats) && Resolve(library, "cuptiGetTimestamp", &GetTimestamp)) {
     return true;
@@ -183,8 +182,8 @@ void Replayer::PlayCallback(const CapturedEvent& event, uint32_t loop, Player* p
   const cupti::CallDescriptor* call = Describe(block.domain, block.cbid);
   const bool enter = block.site == 0;
   Frame* frame = nullptr;
-  const bool opened = !player->open.empty() && player->open.back()->domain == block.domain &&
-                      player->open.back()->cbid == block.cbid;
+  const bool opened =
+      !player->open.empty() && player->open.back()->domain == block.domain && player->open.back()->cbid == block.cbid;
   if (enter || !opened) {  // an exit whose enter was not recorded gets an empty frame
     if (player->free.empty()) player->free.push_back(new Frame);
     frame = player->free.back();
@@ -218,7 +217,7 @@ void Replayer::PlayCallback(const CapturedEvent& event, uint32_t loop, Player* p
   data.functionParams = block.params_address != 0 ? frame->params : nullptr;
   data.functionReturnValue = enter ? nullptr : &frame->result;
   data.symbolName = event.symbol_name;
-  data.context = reinterpret_cast<CUcontext>(block.context);
+  std::memcpy(&data.context, &block.context, sizeof block.context);
   data.contextUid = block.context_uid;
   data.correlationData = &frame->correlation_data;
   data.correlationId = Correlation(block.correlation_id, loop);
@@ -289,7 +288,7 @@ void Replayer::PlayThread(uint32_t thread, Order* order, Player* player) {
       if (options_.after_event) options_.after_event(position);
       const bool last_of_run = at + 1 == own.size() || own[at + 1] != own[at] + 1;
       if (last_of_run) {
-        const uint64_t own_next = at + 1 < own.size()            ? loop * uint64_t{count} + own[at + 1]
+        const uint64_t own_next = at + 1 < own.size()         ? loop * uint64_t{count} + own[at + 1]
                                   : loop + 1 < options_.loops ? (loop + 1) * uint64_t{count} + own[0]
                                                               : end;
         order->Done(thread, position + 1, own_next);

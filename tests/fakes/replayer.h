@@ -35,9 +35,9 @@ struct FakeCuptiApi {
 
 struct ReplayOptions {
   uint32_t loops = 1;
-  double speed = 0;                // 1: recorded pace; 0: as fast as it goes
+  double speed = 0;  // 1: recorded pace; 0: as fast as it goes
   bool concurrent = false;
-  bool wrap_correlation = false;   // ids pass 2^32 in the middle of the replay
+  bool wrap_correlation = false;  // ids pass 2^32 in the middle of the replay
   // Called after every event of the replay with its number (from 0), on the thread that plays it.
   std::function<void(uint64_t)> after_event;
   // Called at the exit of every device synchronize, on its thread.
@@ -45,7 +45,7 @@ struct ReplayOptions {
 };
 
 struct ThreadCounts {
-  uint64_t enters = 0;             // callbacks dispatched to the client
+  uint64_t enters = 0;  // callbacks dispatched to the client
   uint64_t exits = 0;
 };
 
@@ -55,10 +55,10 @@ struct ReplayResult {
   std::map<std::string, uint64_t> dispatched;  // enters by function name, "runtime:cudaLaunchKernel"
   std::map<uint32_t, uint64_t> pushed;         // records by kind, whether or not the client took them
   uint64_t events = 0;
-  uint32_t correlation_first = 0;              // recorded
-  uint32_t correlation_base = 0;               // replayed in loop 0
+  uint32_t correlation_first = 0;  // recorded
+  uint32_t correlation_base = 0;   // replayed in loop 0
   uint64_t correlation_stride = 0;
-  uint64_t device_shift_ns = 0;                // added to device times in loop 0, modulo 2^64
+  uint64_t device_shift_ns = 0;  // added to device times in loop 0, modulo 2^64
   uint64_t period_ns = 0;
 };
 

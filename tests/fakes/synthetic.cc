@@ -1,7 +1,7 @@
 #include "synthetic.h"
 
-#include <cstring>
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <string>
 
@@ -15,12 +15,12 @@ using cupti::CallDescriptor;
 
 constexpr uint32_t kRuntime = cupti::kRuntimeDomain;
 constexpr uint32_t kDriver = cupti::kDriverDomain;
-constexpr uint64_t kHostEpoch = 1000000000000;          // host clock at the start
-constexpr uint64_t kCuptiEpoch = 1700000000000000000;   // CUPTI's clock at the same time
+constexpr uint64_t kHostEpoch = 1000000000000;         // host clock at the start
+constexpr uint64_t kCuptiEpoch = 1700000000000000000;  // CUPTI's clock at the same time
 constexpr uint32_t kKernelNames = 32;
 constexpr uint64_t kDeviceAddress = 0x7f0000000000;
 constexpr uint64_t kHostAddress = 0x55550000000;
-constexpr uint64_t kStackAddress = 0x7ffd00000000;      // of configurations and results; replaced in the replay
+constexpr uint64_t kStackAddress = 0x7ffd00000000;  // of configurations and results; replaced in the replay
 
 uint32_t FindId(uint32_t domain, const char* name) {
   const size_t count = domain == kRuntime ? cupti::kRuntimeCallCount : cupti::kDriverCallCount;
@@ -60,7 +60,9 @@ class Generator {
  private:
   using Params = std::vector<uint8_t>;
 
-  uint64_t StreamHandle(uint32_t thread, uint32_t stream) const { return 0x1000u * (thread + 1) + 0x10u * (stream + 1); }
+  uint64_t StreamHandle(uint32_t thread, uint32_t stream) const {
+    return 0x1000u * (thread + 1) + 0x10u * (stream + 1);
+  }
   uint32_t StreamId(uint32_t thread, uint32_t stream) const { return 7 + thread * options_.streams + stream; }
   uint32_t Device(uint32_t thread) const { return thread % options_.devices; }
 
@@ -76,8 +78,8 @@ class Generator {
     return domain == kRuntime ? cupti::kRuntimeCalls[*cbid] : cupti::kDriverCalls[*cbid];
   }
 
-  void Callback(uint32_t thread, uint32_t domain, uint32_t cbid, uint32_t site, uint32_t correlation, const Params& params,
-                uint64_t pointed, const char* symbol, const char* function) {
+  void Callback(uint32_t thread, uint32_t domain, uint32_t cbid, uint32_t site, uint32_t correlation,
+                const Params& params, uint64_t pointed, const char* symbol, const char* function) {
     CapturedEvent event{};
     event.type = CapturedEvent::kCallback;
     event.time_ns = now_;
@@ -118,8 +120,8 @@ class Generator {
       Set(&inner_params, inner_call.address_out, kStackAddress);
       Callback(thread, kDriver, inner_id, 0, correlation, inner_params, inner_call.config >= 0 ? pointed : 0, symbol,
                inner.c_str());
-      Callback(thread, kDriver, inner_id, 1, correlation, inner_params, inner_call.address_out >= 0 ? pointed : 0, symbol,
-               inner.c_str());
+      Callback(thread, kDriver, inner_id, 1, correlation, inner_params, inner_call.address_out >= 0 ? pointed : 0,
+               symbol, inner.c_str());
     }
     Callback(thread, domain, cbid, 1, correlation, params, call.address_out >= 0 ? pointed : 0, symbol, name);
   }
@@ -143,7 +145,8 @@ class Generator {
       Params params = ParamsOf(kRuntime, name, &call);
       Set(&params, call->stream, StreamHandle(thread, stream));
       Set<uint64_t>(&params, call->handle, 0xe000 + thread);
-      Call(thread, kRuntime, name, correlation, params, 0, nullptr, i % 128 == 126 ? "cuEventRecord" : "cuStreamWaitEvent");
+      Call(thread, kRuntime, name, correlation, params, 0, nullptr,
+           i % 128 == 126 ? "cuEventRecord" : "cuStreamWaitEvent");
     } else if (i % 64 == 62) {
       Params params = ParamsOf(kRuntime, "cudaMemsetAsync", &call);
       Set(&params, call->stream, StreamHandle(thread, stream));
@@ -210,7 +213,7 @@ class Generator {
         raw[4] = static_cast<uint8_t>(detail == 3 ? 8 : detail);
         raw[5] = detail == 1 ? 2 : 3;  // pinned or device
         raw[6] = detail == 2 ? 2 : 3;
-        raw[7] = 1;                    // asynchronous
+        raw[7] = 1;  // asynchronous
         Put<uint64_t>(raw, 88, 1);
       } else {
         Put<uint16_t>(raw, 48, 1);
@@ -241,9 +244,7 @@ class Generator {
     capture_.events.push_back(event);
   }
 
-  void AddClockPair() {
-    capture_.clock_pairs.push_back({now_ - 50, kCuptiEpoch + (now_ - kHostEpoch), now_ + 50});
-  }
+  void AddClockPair() { capture_.clock_pairs.push_back({now_ - 50, kCuptiEpoch + (now_ - kHostEpoch), now_ + 50}); }
 
   const SyntheticOptions options_;
   Capture capture_;

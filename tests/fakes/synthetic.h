@@ -11,10 +11,10 @@ namespace gpuperf::fakes {
 
 struct SyntheticOptions {
   uint32_t threads = 2;
-  uint32_t operations = 1000;       // of each thread
-  uint32_t streams = 2;             // of each thread
+  uint32_t operations = 1000;  // of each thread
+  uint32_t streams = 2;        // of each thread
   uint32_t devices = 1;
-  uint64_t interval_ns = 10000;     // between two operations of a thread
+  uint64_t interval_ns = 10000;  // between two operations of a thread
   uint32_t operations_per_buffer = 64;
 };
 

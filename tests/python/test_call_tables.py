@@ -71,11 +71,15 @@ def check_against_table(headers: gen_call_tables.HeaderSet) -> None:
     """Every id of the headers stands in the committed table as the rules say."""
     assert gen_call_tables.undecided(names(headers)) == []
     text = TABLE.read_text()
-    sections = {"runtime": text.split("kRuntimeCalls[]")[1].split("};")[0],
-                "driver": text.split("kDriverCalls[]")[1].split("};")[0]}
+    sections = {
+        "runtime": text.split("kRuntimeCalls[]")[1].split("};")[0],
+        "driver": text.split("kDriverCalls[]")[1].split("};")[0],
+    }
     for domain, section in sections.items():
-        rows = {int(number): (name, kind) for number, name, kind in
-                re.findall(r"/\* (\d+) (\w+) \*/ \{(?:K::k(\w+))?", section)}
+        rows = {
+            int(number): (name, kind)
+            for number, name, kind in re.findall(r"/\* (\d+) (\w+) \*/ \{(?:K::k(\w+))?", section)
+        }
         for number, name in headers.ids[domain].items():
             name = dict(call_rules.RENAMED).get(name, name)
             kind = gen_call_tables.kind_of(name)
@@ -108,28 +112,63 @@ def test_every_exclusion_has_a_reason_and_is_needed() -> None:
         assert not re.search(rf"/\* \d+ {name}(_v\d)?(_pt[sd][sz])? \*/ \{{K::", text), f"{name} is traced all the same"
 
 
-@pytest.mark.parametrize("name", [
-    "cudaLaunchKernel_v7000", "cudaLaunchKernel_ptsz_v7000", "cudaLaunchKernelExC_v11060", "cudaGraphLaunch_v10000",
-    "cudaLaunchCooperativeKernelMultiDevice_v9000", "__cudaLaunchKernel_v13000", "cuLaunchKernelEx_ptsz",
-    "cuLaunchGrid",
-    "cudaMemcpyBatchAsync_v12080", "cudaMemcpy3DPeerAsync_ptsz_v7000", "cuMemcpyDtoDAsync_v2_ptsz",
-    "cuMemsetD2D32Async",
-    "cudaMemPrefetchAsync_v12020", "cuStreamWaitValue32_v2", "cuStreamBatchMemOp_v2_ptsz", "cuMemBatchDecompressAsync",
-    "cudaSignalExternalSemaphoresAsync_v11020", "cudaStreamAttachMemAsync_v6000", "cuMemMapArrayAsync",
-    "cuStreamAddCallback",
-    "cudaGraphicsMapResources_v3020", "cudaDeviceReset_v3020", "cuCtxDestroy_v2", "cuDevicePrimaryCtxReset_v2",
-    "cudaMemcpyWithAttributesAsync_v13020", "cuLaunchHostFunc_v2", "cudaExecutionCtxSynchronize_v13010",
-])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cudaLaunchKernel_v7000",
+        "cudaLaunchKernel_ptsz_v7000",
+        "cudaLaunchKernelExC_v11060",
+        "cudaGraphLaunch_v10000",
+        "cudaLaunchCooperativeKernelMultiDevice_v9000",
+        "__cudaLaunchKernel_v13000",
+        "cuLaunchKernelEx_ptsz",
+        "cuLaunchGrid",
+        "cudaMemcpyBatchAsync_v12080",
+        "cudaMemcpy3DPeerAsync_ptsz_v7000",
+        "cuMemcpyDtoDAsync_v2_ptsz",
+        "cuMemsetD2D32Async",
+        "cudaMemPrefetchAsync_v12020",
+        "cuStreamWaitValue32_v2",
+        "cuStreamBatchMemOp_v2_ptsz",
+        "cuMemBatchDecompressAsync",
+        "cudaSignalExternalSemaphoresAsync_v11020",
+        "cudaStreamAttachMemAsync_v6000",
+        "cuMemMapArrayAsync",
+        "cuStreamAddCallback",
+        "cudaGraphicsMapResources_v3020",
+        "cudaDeviceReset_v3020",
+        "cuCtxDestroy_v2",
+        "cuDevicePrimaryCtxReset_v2",
+        "cudaMemcpyWithAttributesAsync_v13020",
+        "cuLaunchHostFunc_v2",
+        "cudaExecutionCtxSynchronize_v13010",
+    ],
+)
 def test_what_can_put_work_on_a_device_is_traced(name: str) -> None:
     assert gen_call_tables.kind_of(name) is not None
 
 
-@pytest.mark.parametrize("name", [
-    "cudaGetDevice_v3020", "cudaGetLastError_v3020", "cudaPeekAtLastError_v3020", "cudaStreamIsCapturing_v10000",
-    "cudaEventQuery_v3020", "cudaStreamQuery_v3020", "cudaPointerGetAttributes_v4000", "cudaEventCreateWithFlags_v3020",
-    "cudaEventDestroy_v3020", "cudaFuncGetAttributes_v3020", "cudaSetDevice_v3020", "cuCtxGetCurrent", "cuEventQuery",
-    "cudaStreamGetCaptureInfo_v2_v11030", "cudaThreadExchangeStreamCaptureMode_v10010", "cuTensorMapEncodeTiled",
-])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cudaGetDevice_v3020",
+        "cudaGetLastError_v3020",
+        "cudaPeekAtLastError_v3020",
+        "cudaStreamIsCapturing_v10000",
+        "cudaEventQuery_v3020",
+        "cudaStreamQuery_v3020",
+        "cudaPointerGetAttributes_v4000",
+        "cudaEventCreateWithFlags_v3020",
+        "cudaEventDestroy_v3020",
+        "cudaFuncGetAttributes_v3020",
+        "cudaSetDevice_v3020",
+        "cuCtxGetCurrent",
+        "cuEventQuery",
+        "cudaStreamGetCaptureInfo_v2_v11030",
+        "cudaThreadExchangeStreamCaptureMode_v10010",
+        "cuTensorMapEncodeTiled",
+    ],
+)
 def test_noise_is_not_traced(name: str) -> None:
     assert gen_call_tables.kind_of(name) is None
 

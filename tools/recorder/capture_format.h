@@ -62,12 +62,12 @@ struct CallbackBlock {
   uint32_t cbid;
   uint32_t correlation_id;
   uint32_t context_uid;
-  int32_t return_value;    // at exit
-  uint64_t context;        // CUcontext
-  uint64_t function_name;  // address of a string
-  uint64_t symbol_name;    // address of a string, 0 = none
-  uint64_t pointed_value;  // launch configuration: its stream; allocation, at exit: the address given out
-  uint64_t params_address; // where CUPTI kept the parameter struct; 0 = it gave none
+  int32_t return_value;     // at exit
+  uint64_t context;         // CUcontext
+  uint64_t function_name;   // address of a string
+  uint64_t symbol_name;     // address of a string, 0 = none
+  uint64_t pointed_value;   // launch configuration: its stream; allocation, at exit: the address given out
+  uint64_t params_address;  // where CUPTI kept the parameter struct; 0 = it gave none
 };
 
 struct BufferBlock {

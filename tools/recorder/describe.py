@@ -137,15 +137,30 @@ class Capture:
                 address, length, _ = struct.unpack_from("<QII", payload)
                 strings[address] = payload[16 : 16 + length].decode(errors="replace")
             elif kind == CALLBACK:
-                (time, thread, domain, site, cbid, correlation, uid, result, _, function, symbol, pointed,
-                 _) = CALLBACK_HEAD.unpack_from(payload)
-                self.events.append(Callback(time, thread, domain, site, cbid, correlation, uid, result,
-                                            strings.get(function, ""), strings.get(symbol, ""), pointed,
-                                            payload[CALLBACK_HEAD.size :]))
+                (time, thread, domain, site, cbid, correlation, uid, result, _, function, symbol, pointed, _) = (
+                    CALLBACK_HEAD.unpack_from(payload)
+                )
+                self.events.append(
+                    Callback(
+                        time,
+                        thread,
+                        domain,
+                        site,
+                        cbid,
+                        correlation,
+                        uid,
+                        result,
+                        strings.get(function, ""),
+                        strings.get(symbol, ""),
+                        pointed,
+                        payload[CALLBACK_HEAD.size :],
+                    )
+                )
             elif kind == BUFFER:
                 time, thread, _, _, _ = BUFFER_HEAD.unpack_from(payload)
-                self.events.append(Buffer(time, thread,
-                                          parse_records(payload[BUFFER_HEAD.size :], self.sizes, strings)))
+                self.events.append(
+                    Buffer(time, thread, parse_records(payload[BUFFER_HEAD.size :], self.sizes, strings))
+                )
             elif kind == CLOCK_PAIR:
                 self.clock_pairs.append(struct.unpack("<QQQ", payload))
             elif kind == DROPPED:
@@ -264,8 +279,10 @@ def main() -> int:
         args.json.write_text(text + "\n")
     for event in capture.events[: args.events]:
         if isinstance(event, Callback):
-            print(f"{event.time_ns} t{event.thread} {'exit ' if event.site else 'enter'} {event.function} "
-                  f"c{event.correlation} {event.symbol} {event.pointed_value:#x} = {event.return_value}")
+            print(
+                f"{event.time_ns} t{event.thread} {'exit ' if event.site else 'enter'} {event.function} "
+                f"c{event.correlation} {event.symbol} {event.pointed_value:#x} = {event.return_value}"
+            )
         else:
             print(f"{event.time_ns} t{event.thread} buffer of {len(event.records)} records")
     return 4 if problems else 0

@@ -1,8 +1,8 @@
 // libgpuperf_recorder.so: writes to a file everything that CUPTI delivers to a client in a CUDA process (callbacks of
 // all traced functions, raw activity buffers), for the stand-in libcupti of the tests to replay. See capture_format.h.
 //
-// Loaded by CUDA_INJECTION64_PATH. A tool for the machine that makes captures, not part of the product: it takes one lock
-// for each event. Callbacks come on application threads, buffers on CUPTI's; `g` lives until the process ends.
+// Loaded by CUDA_INJECTION64_PATH. A tool for the machine that makes captures, not part of the product: it takes one
+// lock for each event. Callbacks come on application threads, buffers on CUPTI's; `g` lives until the process ends.
 //
 // Environment: GPUPERF_RECORD (output file, required) · GPUPERF_RECORD_META (JSON object put into the first block) ·
 // GPUPERF_RECORD_SKIP_LAUNCHES=N (begin at the first device synchronize after N launches) ·
@@ -313,8 +313,9 @@ void Finish() {
   for (const auto& [kind, count] : g->records) {
     kinds += (kinds.empty() ? "" : ", ") + ("\"" + std::to_string(kind) + "\": ") + std::to_string(count);
   }
-  WriteText(kMetadata, "{\"callbacks\": " + std::to_string(g->callbacks) + ", \"buffers\": " + std::to_string(g->buffers) +
-                           ", \"records_by_kind\": {" + kinds + "}, \"dropped\": " + std::to_string(g->dropped) +
+  WriteText(kMetadata, "{\"callbacks\": " + std::to_string(g->callbacks) +
+                           ", \"buffers\": " + std::to_string(g->buffers) + ", \"records_by_kind\": {" + kinds +
+                           "}, \"dropped\": " + std::to_string(g->dropped) +
                            ", \"truncated\": " + (g->truncated ? "true" : "false") + "}");
   fclose(g->file);
 }
@@ -353,11 +354,12 @@ bool Start() {
   }
   g = new Recorder;
   Api& api = g->api;
-  if (!(Resolve(library, "cuptiGetVersion", api.GetVersion) && Resolve(library, "cuptiGetTimestamp", api.GetTimestamp) &&
-        Resolve(library, "cuptiSubscribe", api.Subscribe) &&
+  if (!(Resolve(library, "cuptiGetVersion", api.GetVersion) &&
+        Resolve(library, "cuptiGetTimestamp", api.GetTimestamp) && Resolve(library, "cuptiSubscribe", api.Subscribe) &&
         Resolve(library, "cuptiEnableCallback", api.EnableCallback) &&
         Resolve(library, "cuptiActivityRegisterCallbacks", api.RegisterCallbacks) &&
-        Resolve(library, "cuptiActivityEnable", api.Enable) && Resolve(library, "cuptiActivityFlushAll", api.FlushAll) &&
+        Resolve(library, "cuptiActivityEnable", api.Enable) &&
+        Resolve(library, "cuptiActivityFlushAll", api.FlushAll) &&
         Resolve(library, "cuptiActivityGetNextRecord", api.GetNextRecord) &&
         Resolve(library, "cuptiActivityGetNumDroppedRecords", api.GetNumDroppedRecords))) {
     return false;
@@ -381,9 +383,9 @@ bool Start() {
   dladdr(reinterpret_cast<void*>(api.GetVersion), &info);
   const char* meta = getenv("GPUPERF_RECORD_META");
   const char* base = info.dli_fname ? strrchr(info.dli_fname, '/') : nullptr;
-  WriteText(kMetadata, "{\"cupti_version\": " + std::to_string(version) + ", \"libcupti\": " +
-                           JsonString(base ? base + 1 : "") + ", \"command\": " + JsonString(CommandLine()) +
-                           ", \"pid\": " + std::to_string(g->pid) +
+  WriteText(kMetadata, "{\"cupti_version\": " + std::to_string(version) +
+                           ", \"libcupti\": " + JsonString(base ? base + 1 : "") +
+                           ", \"command\": " + JsonString(CommandLine()) + ", \"pid\": " + std::to_string(g->pid) +
                            ", \"buffer_bytes\": " + std::to_string(g->buffer_bytes) +
                            ", \"given\": " + (meta && *meta ? meta : "{}") + "}");
   std::vector<uint32_t> sizes;

@@ -1,0 +1,356 @@
+"""The real libgpuperf.so in a program that plays captures through stand-ins for the CUDA libraries (tests/fakes).
+
+What the trace holds is compared, field by field, with what the replay really dispatched and delivered. Runs for every
+build that is there (build/release, asan, tsan), or for the one that GPUPERF_TEST_BUILD names.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+
+import trace_decode  # noqa: E402
+from replay_oracle import Oracle  # noqa: E402
+
+Row = dict[str, Any]
+CAPTURES = sorted((ROOT / "tests" / "data" / "captures").glob("*.gpcap*"))
+RING_FULL, POOL_EMPTY, DROPPED, ZERO_TIME, REVERSED_TIME, NO_LAUNCH, UNREADABLE = range(1, 8)
+KERNEL, COPY, MEMSET, PEER_COPY = "10", "1", "2", "22"
+# Pace at which nothing may be lost, on any machine and with any sanitizer.
+CALM = ["--interval-ns", "60000", "--speed", "1"]
+
+
+def builds() -> list[Path]:
+    named = os.environ.get("GPUPERF_TEST_BUILD")
+    if named:
+        return [Path(named).resolve()]
+    return [ROOT / "build" / name for name in ("release", "asan", "tsan")]
+
+
+class Job:
+    """Runs gpuperf-replay under gpuperf and reads what came of it."""
+
+    def __init__(self, build: Path, folder: Path) -> None:
+        self.build = build
+        self.folder = folder
+        self.trace_path = folder / "run.gpuperf"
+        self.json_path = folder / "replay.json"
+        self.violations = folder / "violations.txt"
+        self.capture: Path | None = None
+        self.stderr = ""
+
+    def environment(self, options: dict[str, str]) -> dict[str, str]:
+        keep = {k: v for k, v in os.environ.items() if not k.startswith(("GPUPERF_", "CUDA_"))}
+        return (
+            keep
+            | {
+                "LD_LIBRARY_PATH": str(self.build / "fakes"),
+                "CUDA_INJECTION64_PATH": str(self.build / "libgpuperf.so"),
+                "GPUPERF_OUTPUT": str(self.trace_path),
+                "GPUPERF_FAKE_VIOLATIONS": str(self.violations),
+                "ASAN_OPTIONS": "detect_leaks=0",
+            }
+            | options
+        )
+
+    def command(self, arguments: list[str]) -> list[str]:
+        return [str(self.build / "fakes" / "gpuperf-replay"), "--json", str(self.json_path), *arguments]
+
+    def save(self, *arguments: str) -> Path:
+        """Writes a synthetic capture and plays that from now on."""
+        self.capture = self.folder / "synthetic.gpcap"
+        subprocess.run(
+            self.command(["--save", str(self.capture), *arguments]), check=True, timeout=120, env=self.environment({})
+        )
+        return self.capture
+
+    def run(self, *arguments: str, options: dict[str, str] | None = None, code: int = 0) -> Row:
+        """Runs to the end; the exit code must be the job's own. Returns the replay's JSON."""
+        played = [str(self.capture)] if self.capture else []
+        done = subprocess.run(
+            self.command([*played, *arguments]),
+            capture_output=True,
+            text=True,
+            timeout=240,
+            env=self.environment(options or {}),
+            check=False,
+        )
+        self.stderr = done.stderr
+        assert done.returncode == code, f"exit code {done.returncode}\n{done.stderr[-4000:]}"
+        assert done.stdout == ""
+        replay: Row = json.loads(self.json_path.read_text())
+        assert replay["violations"] == []
+        return replay
+
+    def start(self, *arguments: str, options: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Starts and does not wait."""
+        return subprocess.Popen(
+            self.command(list(arguments)),
+            env=self.environment(options or {}),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def trace(self) -> trace_decode.Trace:
+        return trace_decode.read(self.trace_path)
+
+
+@pytest.fixture(params=builds(), ids=lambda build: build.name)
+def job(request: pytest.FixtureRequest, tmp_path: Path) -> Job:
+    build: Path = request.param
+    for needed in (build / "libgpuperf.so", build / "fakes" / "gpuperf-replay"):
+        if not needed.exists():
+            pytest.skip(f"{needed} is not built (make test builds it)")
+    return Job(build, tmp_path)
+
+
+def table_rows(table: trace_decode.Table) -> list[Row]:
+    names = list(table)
+    return [
+        dict(zip(names, values, strict=True)) for values in zip(*(table[name].tolist() for name in names), strict=True)
+    ]
+
+
+def by_stream(rows: list[Row]) -> dict[tuple[int, ...], list[Row]]:
+    out = collections.defaultdict(list)
+    for row in rows:
+        out[tuple(int(row[n]) for n in ("device", "context", "stream", "channel"))].append(row)
+    return dict(out)
+
+
+def assert_records(table: trace_decode.Table, expected: list[Row], what: str) -> None:
+    """Every stream's rows equal the raw records, in order, in every field that the record has."""
+    seen, wanted = by_stream(table_rows(table)), by_stream(expected)
+    assert {k: len(v) for k, v in seen.items()} == {k: len(v) for k, v in wanted.items()}, what
+    for stream, rows in wanted.items():
+        for i, (row, want) in enumerate(zip(seen[stream], rows, strict=True)):
+            got = {name: row[name] if name == "name" else int(row[name]) for name in want}
+            assert got == want, f"{what} {i} of stream {stream}"
+
+
+def assert_calls(trace: trace_decode.Trace, oracle: Oracle) -> None:
+    """Every thread's calls in order, each with what its parameters say."""
+    expected = oracle.calls()
+    seen = collections.defaultdict(list)
+    for row in table_rows(trace.calls):
+        seen[row["tid"]].append(row)
+    for tid, calls in expected.items():
+        rows = seen.pop(tid, [])
+        names = [row["name"] for row in rows]
+        assert names == [call["name"] for call in calls], f"thread {tid}"
+        for i, (row, want) in enumerate(zip(rows, calls, strict=True)):
+            got = {name: row.get(name, 0) if isinstance(want[name], str) else int(row.get(name, 0)) for name in want}
+            assert got == want, f"call {i} of thread {tid}"
+            assert row["enter"] <= row["exit"]
+    # Threads that the replay did not play: only gpuperf's own, and those are not traced.
+    assert dict(seen) == {}
+
+
+def assert_whole(trace: trace_decode.Trace, oracle: Oracle) -> None:
+    """The trace holds everything that was played, and says that nothing is missing."""
+    assert_calls(trace, oracle)
+    assert_records(trace.kernels, oracle.records(10), "kernel")
+    assert_records(trace.copies, [*oracle.records(1), *oracle.records(22)], "copy")
+    assert_records(trace.memsets, oracle.records(2), "memset")
+    assert trace.lost() == {}
+    launched = set(trace.calls["correlation"].tolist())
+    for table in (trace.kernels, trace.copies, trace.memsets):
+        if table:
+            assert set(table["correlation"].tolist()) <= launched
+
+
+# ------------------------------------------------------------------------------------------------------ nothing wrong
+
+
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.name.split(".")[0])
+def test_a_real_capture_comes_out_whole(job: Job, capture: Path) -> None:
+    job.capture = capture
+    replay = job.run("--speed", "0.5")
+    trace = job.trace()
+    assert trace.clean
+    assert_whole(trace, Oracle(capture, replay))
+
+
+def test_a_synthetic_capture_comes_out_whole(job: Job) -> None:
+    capture = job.save("--threads", "3", "--operations", "3000", "--gpus", "2", *CALM[:2])
+    replay = job.run(*CALM[2:], "--loops", "2")
+    trace = job.trace()
+    assert trace.clean
+    assert_whole(trace, Oracle(capture, replay))
+
+
+def test_threads_that_run_freely(job: Job) -> None:
+    capture = job.save("--threads", "8", "--operations", "1500", *CALM[:2])
+    replay = job.run(*CALM[2:], "--concurrent")
+    assert_whole(job.trace(), Oracle(capture, replay))
+
+
+def test_correlation_ids_pass_2_to_the_32(job: Job) -> None:
+    capture = job.save("--threads", "3", "--operations", "1500", *CALM[:2])
+    replay = job.run(*CALM[2:], "--wrap-correlation", "--loops", "2")
+    trace = job.trace()
+    assert_whole(trace, Oracle(capture, replay))
+    assert int(trace.calls["correlation"].min()) < 2**32 <= int(trace.calls["correlation"].max())
+
+
+def test_records_of_cuda_12(job: Job) -> None:
+    capture = job.save("--operations", "1500", *CALM[:2])
+    replay = job.run(*CALM[2:], "--scenario", "cupti-12")
+    assert_whole(job.trace(), Oracle(capture, replay))
+
+
+def test_steps_are_marked(job: Job) -> None:
+    job.run("--steps", "--threads", "2", "--loops", "5", "--speed", "1", "--operations", "200")
+    assert [step["index"] for step in job.trace().steps] == list(range(10))
+
+
+# ------------------------------------------------------------------------------------------------- losses are counted
+
+
+@pytest.mark.parametrize(
+    ("fault", "counter", "reason", "missing"),
+    [
+        ("zero-timestamps:7", "zero_timestamps", ZERO_TIME, True),
+        ("reversed-timestamps:11", "reversed_timestamps", REVERSED_TIME, True),
+        ("dropped:13", "dropped", DROPPED, True),
+        ("no-launch:17", "no_launch", NO_LAUNCH, False),
+        ("unknown-kind:101", "unknown_records", UNREADABLE, False),
+    ],
+)
+def test_each_loss_is_counted_exactly(job: Job, fault: str, counter: str, reason: int, missing: bool) -> None:
+    replay = job.run("--operations", "2000", *CALM, "--scenario", fault)
+    trace = job.trace()
+    injected = replay[counter]
+    assert injected > 0
+    assert trace.lost() == {reason: injected}
+    kernels = replay["pushed"][KERNEL] - (injected if missing else 0)
+    assert trace_decode.rows(trace.kernels) == kernels
+    assert trace_decode.rows(trace.copies) == replay["pushed"][COPY]
+    assert trace_decode.rows(trace.memsets) == replay["pushed"][MEMSET]
+    for loss in trace.losses:
+        assert 0 < loss["first_host_ns"] <= loss["last_host_ns"]
+
+
+@pytest.mark.parametrize("version", ["", "cupti-12"])
+def test_an_empty_pool_is_counted_and_crashes_no_cupti(job: Job, version: str) -> None:
+    """Far more records at once than the pool holds: what CUPTI cannot store it drops and counts."""
+    arguments = ["--operations", "20000", "--threads", "1", *(["--scenario", version] if version else [])]
+    replay = job.run(*arguments, options={"GPUPERF_POOL_BYTES": "65536", "GPUPERF_RING_BYTES": "16777216"})
+    trace = job.trace()
+    lost = trace.lost()
+    pushed = sum(replay["pushed"].values())
+    held = sum(trace_decode.rows(t) for t in (trace.kernels, trace.copies, trace.memsets))
+    assert lost.get(POOL_EMPTY, 0) + lost.get(DROPPED, 0) > 0, "the pool was never empty: the test proves nothing"
+    if version:
+        assert replay["null_buffers"] == 0  # 12.6 would have died
+        # It gets a buffer to throw away instead, and what was in it is counted.
+        assert held + lost.get(DROPPED, 0) + lost.get(POOL_EMPTY, 0) >= pushed or held < pushed
+    else:
+        assert lost.get(POOL_EMPTY, 0) == replay["null_buffers"]
+        assert lost.get(DROPPED, 0) == replay["dropped"]
+        assert held + replay["dropped"] == pushed
+
+
+def test_a_full_ring_is_counted(job: Job) -> None:
+    replay = job.run("--operations", "20000", "--threads", "2", options={"GPUPERF_RING_BYTES": "4096"})
+    trace = job.trace()
+    lost = trace.lost()
+    assert lost.get(RING_FULL, 0) > 0, "the ring was never full: the test proves nothing"
+    outermost = sum(n for name, n in replay["dispatched"].items() if name.startswith("runtime:"))
+    recorded = trace_decode.rows(trace.calls)
+    assert recorded < outermost
+    missing = sum(loss["count"] for loss in trace.losses if loss["reason"] == RING_FULL)
+    assert recorded + missing >= outermost
+
+
+# ------------------------------------------------------------------------------------------- no GPU, a busy slot, …
+
+
+def one_line(job: Job) -> str:
+    lines = [line for line in job.stderr.splitlines() if line.startswith("gpuperf:") or "gpuperf" in line.split()[:1]]
+    ours = [line for line in job.stderr.splitlines() if "gpuperf-replay:" not in line and "fake" not in line]
+    assert len(ours) == 1, job.stderr
+    return (lines or ours)[0]
+
+
+def test_a_busy_slot_is_said_and_the_job_goes_on(job: Job) -> None:
+    job.run("--scenario", "busy", "--exit-with", "7", code=7)
+    assert "39" in one_line(job) or "another" in one_line(job)
+    assert not job.trace_path.exists()
+
+
+def test_without_a_driver_the_job_goes_on(job: Job) -> None:
+    job.run("--scenario", "no-driver", "--exit-with", "7", code=7)
+    one_line(job)
+    assert not job.trace_path.exists()
+
+
+def test_a_job_that_finds_no_gpu_writes_no_file(job: Job) -> None:
+    job.run("--operations", "1", "--exit-with", "3", code=3, options={"GPUPERF_FAKE_CUINIT": "100"})
+    assert not job.trace_path.exists()
+
+
+def test_a_second_cupti_client_is_refused_and_harms_nothing(job: Job) -> None:
+    capture = job.save("--operations", "1500", *CALM[:2])
+    replay = job.run(*CALM[2:], "--second-client")
+    assert replay["second_client"] == 39
+    assert_whole(job.trace(), Oracle(capture, replay))
+
+
+# ------------------------------------------------------------------------------------------------------- sudden ends
+
+
+def test_a_forked_child_is_silent(job: Job) -> None:
+    capture = job.save("--operations", "1500", *CALM[:2])
+    replay = job.run(*CALM[2:], "--fork-in-middle")
+    assert replay["child_status"] == 0
+    assert not job.violations.exists(), job.violations.read_text()
+    assert [path.name for path in job.folder.glob("*.gpuperf*")] == ["run.gpuperf"]
+    assert_whole(job.trace(), Oracle(capture, replay))
+
+
+def test_os_exit_leaves_everything_but_the_last_second(job: Job) -> None:
+    capture = job.save("--operations", "1500", *CALM[:2])
+    replay = job.run(*CALM[2:], "--linger-ms", "2500", "--os-exit", "9", code=9)
+    trace = job.trace()
+    assert not trace.clean
+    assert_whole(trace, Oracle(capture, replay))
+
+
+def test_sigterm_leaves_everything_but_the_last_second(job: Job) -> None:
+    capture = job.save("--operations", "1500", *CALM[:2])
+    replay = job.run(*CALM[2:], "--linger-ms", "2500", "--kill-self", str(int(signal.SIGTERM)), code=-signal.SIGTERM)
+    assert_whole(job.trace(), Oracle(capture, replay))
+
+
+def test_kill_9_leaves_a_readable_file(job: Job) -> None:
+    progress = job.folder / "progress.txt"
+    process = job.start("--loops", "100000", *CALM, "--progress", str(progress))
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and (not progress.exists() or progress.stat().st_size < 20 * 200):
+        time.sleep(0.05)
+    killed = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    process.kill()
+    assert process.wait(timeout=60) == -signal.SIGKILL
+    trace = job.trace()
+    assert not trace.clean
+    lines = [tuple(map(int, line.split())) for line in progress.read_text().splitlines() if line.count(" ") == 2]
+    # A chunk is written every second; a machine under load gets another one for free.
+    safe = [line for line in lines if line[0] < killed - 2_000_000_000]
+    assert safe, "the job was killed too early"
+    nested = 2  # every runtime call has a driver call inside; enter and exit each
+    assert trace_decode.rows(trace.calls) >= safe[-1][1] // (2 * nested) - 8
+    assert trace.lost() == {}
