@@ -12,6 +12,7 @@ JOBS ?= $(shell nproc)
 PYTEST_ARGS ?=
 # Of tools/gpu_session.sh: `make gpu-test GPU_STAGES="build test"` runs the tests alone.
 GPU_STAGES ?= all
+FUZZ_SECONDS ?= 60
 export PYTHON PYTEST_ARGS
 
 ifeq ($(BOOTSTRAP),1)
@@ -26,7 +27,7 @@ endif
 CPP_SOURCES = $(shell git ls-files 'csrc/*.h' 'csrc/*.cc' 'tests/*.h' 'tests/*.cc' 'benchmarks/*.cc' 'tools/*.h' 'tools/*.cc')
 
 .PHONY: help demo build install test test-full gpu-test bench lint format fuzz clean \
-        bootstrap-build bootstrap-test bootstrap-lint $(addprefix cpp-,release asan tsan)
+        bootstrap-build bootstrap-test bootstrap-lint bootstrap-fuzz $(addprefix cpp-,release asan tsan)
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -74,12 +75,20 @@ format: bootstrap-lint ## let clang-format and ruff rewrite the sources
 	ruff format .
 	ruff check --fix .
 
+fuzz: bootstrap-fuzz ## feed the reader broken files for FUZZ_SECONDS (default 60)
+	cmake --preset fuzz >/dev/null
+	cmake --build --preset fuzz -j $(JOBS) --target reader_fuzz
+	mkdir -p build/fuzz/corpus
+	build/fuzz/tests/fuzz/reader_fuzz -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 -print_final_stats=1 \
+	  -artifact_prefix=build/fuzz/ build/fuzz/corpus
+
 clean: ## remove all that was built (not .venv)
 	rm -rf build dist
 
-bootstrap-build bootstrap-test bootstrap-lint: bootstrap-%:
+bootstrap-build bootstrap-test bootstrap-lint bootstrap-fuzz: bootstrap-%:
 	$(call bootstrap,$*)
 
 cpp-release cpp-asan cpp-tsan: cpp-%:
+	mkdir -p build
 	cmake --preset $* $(CMAKE_ARGS) >build/$*.configure.log || { cat build/$*.configure.log; exit 1; }
 	cmake --build --preset $* -j $(JOBS)

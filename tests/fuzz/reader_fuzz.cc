@@ -1,0 +1,74 @@
+// libFuzzer: the reader must get through any bytes without a crash, a leak or undefined behaviour (`make fuzz`).
+//
+// The first byte of an input chooses what the rest is: a whole file, or the body of a chunk, which gets a sound frame
+// around it, so that the decoder behind the check sum is reached too.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "base/crc32c.h"
+#include "gpuperf/trace/v1/trace.pb.h"
+#include "reader/trace_reader.h"
+
+namespace {
+
+namespace reader = gpuperf::reader;
+namespace v1 = gpuperf::trace::v1;
+
+// A field of wire type 2: its tag, the length, the bytes.
+void AppendField(std::string* out, uint8_t tag, const std::string& bytes) {
+  out->push_back(static_cast<char>(tag));
+  for (size_t rest = bytes.size();; rest >>= 7) {
+    out->push_back(static_cast<char>(rest < 0x80 ? rest : (rest & 0x7f) | 0x80));
+    if (rest < 0x80) break;
+  }
+  *out += bytes;
+}
+
+std::string FileAround(const std::string& body) {
+  v1::FileHeader file_header;
+  file_header.set_format_version(reader::kFormatVersion);
+  file_header.set_trace_uuid("0123456789abcdef");
+  v1::ChunkHeader header;
+  header.set_sync_marker(std::string(reader::SyncMarker()));
+  header.set_body_crc32c(gpuperf::base::Crc32c(body.data(), body.size()));
+  header.set_body_size(static_cast<uint32_t>(body.size()));
+  header.set_last_host_ns(1'000'000'000);
+  header.set_dictionary_checkpoint(true);
+
+  std::string chunk;
+  AppendField(&chunk, 0x0a, header.SerializeAsString());
+  AppendField(&chunk, 0x12, body);
+  std::string file = "\x7a\x08GPUPERF1";
+  AppendField(&file, 0x0a, file_header.SerializeAsString());
+  AppendField(&file, 0x12, chunk);
+  return file;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  std::string file(reinterpret_cast<const char*>(data) + 1, size - 1);
+  if (data[0] % 2 == 1) file = FileAround(file);
+
+  const int descriptor = memfd_create("trace", MFD_CLOEXEC);
+  if (descriptor < 0) std::abort();
+  for (size_t done = 0; done < file.size();) {
+    const ssize_t written = write(descriptor, file.data() + done, file.size() - done);
+    if (written <= 0) std::abort();
+    done += static_cast<size_t>(written);
+  }
+  auto trace = reader::TraceReader::Open("/proc/self/fd/" + std::to_string(descriptor));
+  if (trace.ok()) {
+    reader::Visitor visitor;
+    trace->Read(&visitor);
+    trace->ListChunks();
+  }
+  close(descriptor);
+  return 0;
+}
