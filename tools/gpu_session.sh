@@ -48,7 +48,7 @@ step() {
     echo "$stage: $name: done, $((SECONDS - began)) s"
   else
     echo "$stage: $name: FAILED ($status), $((SECONDS - began)) s"
-    tail -n +"$((mark + 3))" "$log" | tail -n 25 | cut -c1-400 | sed 's/^/    /'
+    tail -n +"$((mark + 3))" "$log" | tail -n "${tail_lines:-25}" | cut -c1-400 | sed 's/^/    /'
     failed+=("$stage: $name")
   fi
   return $status
@@ -82,33 +82,18 @@ stage_test() {
   tail -n 40 "$log" | grep -E '^(FAILED|ERROR|SKIPPED|[0-9]+ |=+ )' | cut -c1-300
 }
 
-stage_stress() {
-  # shellcheck disable=SC2086
-  step "overhead, memory, trace" "$python" benchmarks/run.py memory real_trace overhead --workload stress \
-    --json "$out/stress.json" ${OVERHEAD_ARGS:-}
-  show_table
+# measure ARGUMENTS…: run.py with them, and its table.
+measure() {
+  tail_lines=80 step "$*" "$python" benchmarks/run.py "$@" --json "$out/$stage.json" &&
+    tac "$log" | sed '/^figure /q' | tac
 }
 
-stage_gpt2() {
-  # shellcheck disable=SC2086
-  step "overhead" "$python" benchmarks/run.py overhead --workload gpt2 --json "$out/gpt2.json" ${OVERHEAD_ARGS:-}
-  show_table
-}
-
-stage_tail() {
-  step "10,000 gpt2 steps" "$python" benchmarks/run.py tail --time-limit "$((limit - 60))" --json "$out/tail.json"
-  show_table
-}
-
-stage_bench() {
-  step "without a GPU" "$python" benchmarks/run.py ring collector callback import_time trace_size --json "$out/bench.json"
-  show_table
-}
-
-# The table that run.py printed last.
-show_table() {
-  tac "$log" | sed '/^figure /q' | tac | grep -v '^Traceback' | head -n 60
-}
+# shellcheck disable=SC2086
+stage_stress() { measure memory real_trace overhead --workload stress ${OVERHEAD_ARGS:-}; }
+# shellcheck disable=SC2086
+stage_gpt2() { measure overhead --workload gpt2 ${OVERHEAD_ARGS:-}; }
+stage_tail() { measure tail --time-limit "$((limit - 60))"; }
+stage_bench() { measure ring collector callback import_time trace_size; }
 
 write_page() {
   local benches=() file

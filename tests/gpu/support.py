@@ -245,6 +245,12 @@ def _difference(got: Mapping[str, Any], made: Mapping[str, Any]) -> str:
             told.append(("bytes", size, made["bytes"]))
         addresses = {key: int(got[f"copy_{key}"]) for key in ("destination", "source")}
         told += [(key, address, made[key]) for key, address in addresses.items() if address and made[key]]
+    if got["has_memory"]:
+        told += [
+            (what, int(got[f"memory_{what}"]), made[key])
+            for what, key in (("bytes", "bytes"), ("address", "destination"))
+            if made[key] and int(got[f"memory_{what}"])
+        ]
     return ", ".join(f"{what} {a!r}, expected {b!r}" for what, a, b in told if a != b)
 
 

@@ -21,6 +21,7 @@ MADE: list[dict[str, Any]] = [
     {"api": "cudaEventRecord", "stream": 78, "event": 99},
     {"api": "cudaMemsetAsync", "stream": 78, "bytes": 64, "destination": 1000, "device_work": "memset"},
     {"api": "cudaMemcpyAsync", "stream": 78, "bytes": 64, "device_work": "copy", "result": 1},
+    {"api": "cudaMallocAsync", "stream": 78, "bytes": 512, "destination": 5000},
 ]
 
 
@@ -39,19 +40,22 @@ def recorded() -> trace_decode.Trace:
     # Out of order, as a file may hold them, and with a call of another thread and one that the program does not log.
     trace.calls = table(
         name=["cudaMemcpyAsync", "cudaLaunchKernel_v7000", "cudaEventRecord", "cudaMemsetAsync_ptsz", "cudaMemcpyAsync",
-              "cudaLaunchKernel", "cudaMalloc"],
-        tid=[TID] * 5 + [1, TID],
-        enter=[20, 10, 30, 40, 50, 5, 6],
-        correlation=[2, 1, 3, 4, 5, 6, 7],
-        kind=[4, 1, 7, 5, 4, 1, 9],
-        function=["", "_Z1av", "", "", "", "_Z1bv", ""],
-        has_stream=[1, 1, 1, 1, 1, 1, 0],
-        stream_handle=[77, 77, 78, 78, 78, 0, 0],
-        result_code=[0, 0, 0, 0, 1, 0, 0],
-        copy_bytes=[640, 0, 0, 64, 64, 0, 0],
-        copy_destination=[1000, 0, 0, 1000, 0, 0, 0],
-        copy_source=[2000, 0, 0, 0, 0, 0, 0],
-        event_handle=[0, 0, 99, 0, 0, 0, 0],
+              "cudaLaunchKernel", "cudaMalloc", "cudaMallocAsync"],
+        tid=[TID] * 5 + [1, TID, TID],
+        enter=[20, 10, 30, 40, 50, 5, 6, 60],
+        correlation=[2, 1, 3, 4, 5, 6, 7, 8],
+        kind=[4, 1, 7, 5, 4, 1, 9, 9],
+        function=["", "_Z1av", "", "", "", "_Z1bv", "", ""],
+        has_stream=[1, 1, 1, 1, 1, 1, 0, 1],
+        stream_handle=[77, 77, 78, 78, 78, 0, 0, 78],
+        result_code=[0, 0, 0, 0, 1, 0, 0, 0],
+        copy_bytes=[640, 0, 0, 64, 64, 0, 0, 0],
+        copy_destination=[1000, 0, 0, 1000, 0, 0, 0, 0],
+        copy_source=[2000, 0, 0, 0, 0, 0, 0, 0],
+        event_handle=[0, 0, 99, 0, 0, 0, 0, 0],
+        has_memory=[0, 0, 0, 0, 0, 0, 1, 1],
+        memory_bytes=[0, 0, 0, 0, 0, 0, 9, 512],
+        memory_address=[0, 0, 0, 0, 0, 0, 9, 5000],
     )  # fmt: skip
     trace.kernels = table(name=["_Z1av"], correlation=[1], grid_x=[5])
     trace.copies = table(bytes=[600, 40], correlation=[2, 2])
@@ -78,6 +82,8 @@ def test_equal() -> None:
         (2, "enter", 15),
         (3, "tid", 1),
         (5, "tid", TID),
+        (7, "memory_bytes", 511),
+        (7, "memory_address", 5001),
     ],
 )
 def test_any_difference_of_a_call_is_found(row: int, column: str, value: Any) -> None:

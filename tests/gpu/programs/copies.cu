@@ -5,7 +5,7 @@
 namespace {
 
 constexpr size_t kWidth = 512, kHeight = 24, kDepth = 4, kPitch = 1024;
-constexpr size_t kBytes = kPitch * kHeight * kDepth;
+constexpr size_t kBytes = 1 << 18;  // more than a box takes, and than any copy below
 __device__ char symbol_memory[4096];
 
 Log* g_log;
