@@ -49,10 +49,7 @@ class Generator {
       for (uint32_t thread = 0; thread < options_.threads; ++thread) Operation(thread, i);
       if ((i + 1) % options_.operations_per_buffer == 0) AddBuffer();
     }
-    for (uint32_t thread = 0; thread < options_.threads; ++thread) {
-      Call(thread, kRuntime, "cudaDeviceSynchronize", ++correlation_, {}, 0, nullptr, "");
-    }
-    AddBuffer();
+    SynchronizeAll();
     AddClockPair();
     return std::move(capture_);
   }
@@ -124,6 +121,21 @@ class Generator {
                symbol, inner.c_str());
     }
     Callback(thread, domain, cbid, 1, correlation, params, call.address_out >= 0 ? pointed : 0, symbol, name);
+  }
+
+  // Every thread waits for the device; everything is done, and its records are there, before they go on.
+  void SynchronizeAll() {
+    const char* name = "cudaDeviceSynchronize";
+    uint32_t cbid = 0;
+    Describe(kRuntime, name, &cbid);
+    const uint32_t first = correlation_ + 1;
+    correlation_ += options_.threads;
+    for (const uint32_t site : {0u, 1u}) {
+      for (uint32_t thread = 0; thread < options_.threads; ++thread) {
+        Callback(thread, kRuntime, cbid, site, first + thread, {}, 0, nullptr, name);
+      }
+      AddBuffer();
+    }
   }
 
   Params ParamsOf(uint32_t domain, const char* name, const CallDescriptor** call) {

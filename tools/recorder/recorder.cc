@@ -209,7 +209,9 @@ void CUPTIAPI OnCallback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cb
   const CallDescriptor* call = Describe(domain, cbid);
   if (!call || g->state == kDone || getpid() != g->pid) return;
   const bool enter = data.callbackSite == CUPTI_API_ENTER;
-  if (enter && IsLaunch(call->kind)) ++g->launches;
+  static thread_local int depth = 0;  // a runtime call has its driver call inside: that is one launch
+  if (enter && depth == 0 && IsLaunch(call->kind)) ++g->launches;
+  depth += enter ? 1 : -1;
   if (g->state == kRecording) RecordCallback(now, domain, cbid, *call, data);
   if (enter || domain != CUPTI_CB_DOMAIN_RUNTIME_API || !IsDeviceSynchronize(domain, cbid)) return;
   // Everything launched so far has ended: a clean cut.
