@@ -58,8 +58,8 @@ status=0
 for name in "$@"; do
   steps=0 skip=0 launches=0
   case $name in
-    stress) steps=${STRESS_STEPS:-20}; skip=5000 ;;
-    gpt2) steps=${GPT2_STEPS:-3}; skip=3000 ;;
+    stress) steps=${STRESS_STEPS:-20}; skip=4000 ;;
+    gpt2) steps=${GPT2_STEPS:-3}; skip=1500 ;;
     mixed) ;;
     *) echo "record.sh: unknown workload $name" >&2; exit 2 ;;
   esac
