@@ -22,7 +22,7 @@ namespace {
 // --- Markers: called once a step or more often ---------------------------------------------------------------------
 
 struct Text {
-  const char* data = nullptr; // owned by the str object, which keeps its UTF-8 form
+  const char* data = nullptr;  // owned by the str object, which keeps its UTF-8 form
   size_t length = 0;
 };
 
@@ -40,7 +40,8 @@ bool ReadText(PyObject* object, const char* what, Text* text) noexcept {
 
 bool CheckCount(const char* function, Py_ssize_t given, Py_ssize_t wanted) noexcept {
   if (given == wanted) return true;
-  PyErr_Format(PyExc_TypeError, "%s() takes %zd argument%s (%zd given)", function, wanted, wanted == 1 ? "" : "s", given);
+  PyErr_Format(PyExc_TypeError, "%s() takes %zd argument%s (%zd given)", function, wanted, wanted == 1 ? "" : "s",
+               given);
   return false;
 }
 
@@ -75,7 +76,8 @@ PyObject* Step(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject
     int index = 0;
     while (index < 2 && PyUnicode_CompareWithASCIIString(keyword, kNames[index]) != 0) ++index;
     if (index == 2 || given[index]) {
-      PyErr_Format(PyExc_TypeError, index == 2 ? "step() got an unexpected argument %R" : "step() got %R twice", keyword);
+      PyErr_Format(PyExc_TypeError, index == 2 ? "step() got an unexpected argument %R" : "step() got %R twice",
+                   keyword);
       return nullptr;
     }
     values[index] = arguments[count + i];
@@ -128,7 +130,7 @@ PyMethodDef kMarkers[] = {
 // Holds a name and no other state, so one object may be entered again while it is entered, and by several threads.
 
 struct AnnotationObject {
-  PyObject_HEAD PyObject* name; // str, never null
+  PyObject_HEAD PyObject* name;  // str, never null
 };
 
 PyObject* AnnotationNew(PyTypeObject* type, PyObject* arguments, PyObject* keywords) noexcept {
@@ -137,7 +139,7 @@ PyObject* AnnotationNew(PyTypeObject* type, PyObject* arguments, PyObject* keywo
   if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "U:annotate", const_cast<char**>(kNames), &name)) {
     return nullptr;
   }
-  Text text; // a name that cannot be written as UTF-8 is refused here, once, and not at each enter
+  Text text;  // a name that cannot be written as UTF-8 is refused here, once, and not at each enter
   if (!ReadText(name, "name", &text)) return nullptr;
   PyObject* self = type->tp_alloc(type, 0);
   if (self == nullptr) return nullptr;
@@ -262,7 +264,7 @@ py::str FilePath(const std::string& path) {
   return py::reinterpret_steal<py::str>(decoded);
 }
 
-py::str Sentence(const std::string& text) { // a message may quote a file name that is no UTF-8
+py::str Sentence(const std::string& text) {  // a message may quote a file name that is no UTF-8
   PyObject* decoded = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
   if (decoded == nullptr) throw py::error_already_set();
   return py::reinterpret_steal<py::str>(decoded);
@@ -287,9 +289,8 @@ void DefineModule(py::module_& module) {
   module.def("stats", Stats);
   module.def("output_path", [] { return FilePath(ReadBuffer(gpuperf_output_path)); });
   module.def("last_error", [] { return Sentence(ReadBuffer(gpuperf_last_error)); });
-  module.def("set_version", [](const std::string& key, const std::string& value) {
-    gpuperf_set_version(key.c_str(), value.c_str());
-  });
+  module.def("set_version",
+             [](const std::string& key, const std::string& value) { gpuperf_set_version(key.c_str(), value.c_str()); });
   module.def("version", [] { return std::string(gpuperf_version()); });
   module.def("option_table_json", [] { return std::string(gpuperf_option_table_json()); });
   module.def("probe_json", [] { return Sentence(ReadBuffer(gpuperf_probe_json)); });
@@ -308,8 +309,8 @@ void DefineModule(py::module_& module) {
   }
 }
 
-} // namespace
-} // namespace gpuperf::bindings
+}  // namespace
+}  // namespace gpuperf::bindings
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The C interface of libgpuperf.so.";
