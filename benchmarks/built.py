@@ -1,4 +1,4 @@
-"""Where the built benchmarks and the stand-in CUDA libraries lie: GPUPERF_BUILD_DIR, else the newest under build/."""
+"""Where the built benchmarks and the stand-in CUDA libraries lie: BENCH_BUILD_DIR, else the newest under build/."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Unavailable(Exception):
 
 def find_built(name: str, folder: str = "benchmarks") -> Path:
     """The newest built file of this name under a folder of a build: benchmarks, or fakes (the stand-ins)."""
-    given = os.environ.get("GPUPERF_BUILD_DIR")
+    given = os.environ.get("BENCH_BUILD_DIR")
     roots = [Path(given)] if given else sorted((ROOT / "build").glob("*"))
     found = [path for root in roots for path in (root / folder).glob(f"**/{name}") if path.is_file()]
     if not found:

@@ -30,8 +30,8 @@ python=${PYTHON:-python3}
 limit=${STEP_SECONDS:-560}
 jobs=$(nproc)
 export PYTHONUNBUFFERED=1
-export GPUPERF_BUILD_DIR=$PWD/build/gpu
-export GPUPERF_GPU_PROGRAMS=$PWD/build/gpu-programs
+export BENCH_BUILD_DIR=$PWD/build/gpu
+export GPU_TEST_PROGRAMS=$PWD/build/gpu-programs
 failed=()
 log=$out/session.log
 touch "$log"
@@ -62,15 +62,15 @@ stage_build() {
       config+=(-C "cmake.define.GPUPERF_${folder^^}_SOURCE_DIR=$PWD/third_party/$folder")
     fi
   done
-  step "test programs" make -j"$jobs" -C tests/gpu/programs "OUT=$GPUPERF_GPU_PROGRAMS"
+  step "test programs" make -j"$jobs" -C tests/gpu/programs "OUT=$GPU_TEST_PROGRAMS"
   step "gpuperf into $($python -c 'import sys; print(sys.prefix)')" env CMAKE_BUILD_PARALLEL_LEVEL="$jobs" \
     "$python" -m pip install --no-build-isolation --no-index --no-deps --force-reinstall -C build-dir=build/gpu-wheel \
     ${config[@]+"${config[@]}"} .
-  step "configure" cmake -S . -B "$GPUPERF_BUILD_DIR" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGPUPERF_BENCHMARKS=ON -DGPUPERF_TESTS=ON \
+  step "configure" cmake -S . -B "$BENCH_BUILD_DIR" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGPUPERF_BENCHMARKS=ON -DGPUPERF_TESTS=ON \
     ${defines[@]+"${defines[@]}"} ${CMAKE_ARGS:-}
   local target
   for target in gpuperf_baseline ring_bench collector_bench callback_bench gpuperf-replay; do
-    step "$target" cmake --build "$GPUPERF_BUILD_DIR" --target "$target" -j "$jobs"
+    step "$target" cmake --build "$BENCH_BUILD_DIR" --target "$target" -j "$jobs"
   done
   step "what is here" "$python" -m gpuperf doctor
 }
@@ -84,7 +84,7 @@ stage_test() {
 
 # measure ARGUMENTS…: run.py with them, and its table.
 measure() {
-  tail_lines=80 step "$*" "$python" benchmarks/run.py "$@" --json "$out/$stage.json" &&
+  tail_lines=80 step "$*" env -u GPUPERF_TREE "$python" benchmarks/run.py "$@" --json "$out/$stage.json" &&
     tac "$log" | sed '/^figure /q' | tac
 }
 

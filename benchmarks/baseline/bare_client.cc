@@ -13,6 +13,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -208,3 +209,10 @@ BARE_API uint64_t bare_refused() { return g_refused.load(); }
 BARE_API uint64_t bare_pool_bytes() { return kBuffers * kBufferBytes; }
 
 BARE_API const char* bare_error() { return TheClient().error.c_str(); }
+
+// The client in a program without Python: called by the driver inside cuInit when CUDA_INJECTION64_PATH names this
+// library. It stays attached to the end of the process.
+BARE_API int InitializeInjection() {
+  if (bare_start(200) != 0) std::fprintf(stderr, "baseline: %s\n", bare_error());
+  return 1;
+}

@@ -97,7 +97,7 @@ def figures(request: pytest.FixtureRequest) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def programs() -> Path:
     """Folder of the built CUDA programs."""
-    given = os.environ.get("GPUPERF_GPU_PROGRAMS")
+    given = os.environ.get("GPU_TEST_PROGRAMS")
     out = Path(given) if given else support.ROOT / "build" / "gpu-programs"
     command = ["make", "-j4", "-C", str(support.PROGRAMS), f"OUT={out.resolve()}"]
     built = subprocess.run(command, capture_output=True, text=True, timeout=300)
