@@ -111,6 +111,7 @@ class FakeCupti {
   uint32_t version_ = kVersion13;
   bool busy_ = false;
   bool no_driver_ = false;
+  bool no_parameters_ = false;
 
   std::atomic<CUpti_SubscriberHandle> subscriber_{nullptr};
   std::atomic<uint8_t> callback_enabled_[kDomains][kCallbackIds] = {};
@@ -164,6 +165,8 @@ int FakeCupti::Configure(const char* faults) {
       busy_ = true;
     } else if (name == "no-driver") {
       no_driver_ = true;
+    } else if (name == "no-parameters") {
+      no_parameters_ = true;
     } else if (name == "cupti-12") {
       version_ = kVersion12;
       walker_.UseCupti12();
@@ -320,7 +323,9 @@ int FakeCupti::Callback(uint32_t domain, uint32_t cbid, const CUpti_CallbackData
   const Place outer = place;
   const bool api = domain == CUPTI_CB_DOMAIN_DRIVER_API || domain == CUPTI_CB_DOMAIN_RUNTIME_API;
   place = !api ? Place::kResource : data.callbackSite == CUPTI_API_EXIT ? Place::kApiExit : Place::kApiEnter;
-  subscriber->callback(subscriber->user_data, static_cast<CUpti_CallbackDomain>(domain), cbid, &data);
+  CUpti_CallbackData copy = data;
+  if (no_parameters_) copy.functionParams = nullptr;
+  subscriber->callback(subscriber->user_data, static_cast<CUpti_CallbackDomain>(domain), cbid, &copy);
   place = outer;
   ++callbacks_;
   return 1;
@@ -337,7 +342,7 @@ void FakeCupti::Reset() {
   std::lock_guard<std::mutex> lock(mutex_);
   Detach();
   faults_.clear();
-  busy_ = no_driver_ = false;
+  busy_ = no_driver_ = no_parameters_ = false;
   version_ = kVersion13;
   walker_ = RecordWalker();
   walker_.FindReal();

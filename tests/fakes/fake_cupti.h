@@ -42,6 +42,7 @@ typedef struct fake_cupti_stats {
 //   busy                 cuptiSubscribe returns 39
 //   no-driver            every call that needs a driver returns 999
 //   cupti-12             version 12.6: its record sizes; aborts the process when the client gives it a NULL buffer
+//   no-parameters        callbacks come without the parameter struct, as from a driver that is newer than the headers
 //   zero-timestamps:N    start = end = 0
 //   reversed-timestamps:N   end before start
 //   dropped:N            CUPTI drops the record and counts it

@@ -212,6 +212,17 @@ def test_records_of_cuda_12(job: Job) -> None:
     assert_whole(job.trace(), Oracle(capture, replay))
 
 
+def test_calls_without_parameters(job: Job) -> None:
+    """A driver newer than the headers may give a function no parameter struct: the call is still a call."""
+    capture = job.save("--operations", "1500", *CALM[:2])
+    replay = job.run(*CALM[2:], "--scenario", "no-parameters")
+    trace = job.trace()
+    expected = Oracle(capture, replay).calls()
+    assert trace_decode.rows(trace.calls) == sum(map(len, expected.values()))
+    assert trace_decode.rows(trace.kernels) == replay["pushed"][KERNEL]
+    assert trace.lost() == {}
+
+
 def test_steps_are_marked(job: Job) -> None:
     job.run("--steps", "--threads", "2", "--loops", "5", "--speed", "1", "--operations", "200")
     assert [step["index"] for step in job.trace().steps] == list(range(10))
