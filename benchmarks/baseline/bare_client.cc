@@ -1,5 +1,6 @@
-// The baseline: a bare CUPTI client that does the same subscriptions as gpuperf and nothing else. libgpuperf_baseline.so
-// is loaded with ctypes into the process that is measured; benchmarks/README.md tells the method.
+// The baseline: a bare CUPTI client that does the same subscriptions as gpuperf and nothing else.
+// libgpuperf_baseline.so is loaded with ctypes into the process that is measured; benchmarks/README.md tells the
+// method.
 //
 // Same activity kinds, same callback ids (the very table that gpuperf subscribes from), same period of flushing, same
 // promise of zeroed buffers; callbacks that return at once; buffers that go back unread. No record is ever walked,

@@ -17,14 +17,14 @@
 
 struct Call {
   const char* api = "";
-  std::string symbol;      // launches: mangled name
+  std::string symbol;  // launches: mangled name
   const void* stream = nullptr;
-  uint64_t bytes = 0;      // copies and memory sets: bytes that move
+  uint64_t bytes = 0;  // copies and memory sets: bytes that move
   const void* destination = nullptr;
   const void* source = nullptr;
   const void* event = nullptr;
   int result = 0;
-  unsigned grid = 0;       // launches: blocks in x
+  unsigned grid = 0;             // launches: blocks in x
   const char* device_work = "";  // "kernel", "copy", "memset": what must appear on the device side; "" = nothing
 };
 
@@ -61,14 +61,13 @@ inline FILE* OpenLog(const char* path) {
 }
 
 // For calls that must succeed.
-#define CHECK_CUDA(expression)                                                                       \
-  do {                                                                                               \
-    const auto check_result = (expression);                                                          \
-    if (static_cast<int>(check_result) != 0) {                                                       \
-      std::fprintf(stderr, "%s:%d: %s -> %d\n", __FILE__, __LINE__, #expression,                     \
-                   static_cast<int>(check_result));                                                  \
-      std::exit(3);                                                                                  \
-    }                                                                                                \
+#define CHECK_CUDA(expression)                                                                                    \
+  do {                                                                                                            \
+    const auto check_result = (expression);                                                                       \
+    if (static_cast<int>(check_result) != 0) {                                                                    \
+      std::fprintf(stderr, "%s:%d: %s -> %d\n", __FILE__, __LINE__, #expression, static_cast<int>(check_result)); \
+      std::exit(3);                                                                                               \
+    }                                                                                                             \
   } while (false)
 
 #endif  // GPUPERF_TESTS_GPU_CALL_LOG_H_

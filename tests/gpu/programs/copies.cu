@@ -60,18 +60,17 @@ int main(int argc, char** argv) {
   constexpr size_t kPlane = kWidth * kHeight;
   Add("cudaMemcpy2D", "copy", kPlane, nullptr, cudaMemcpy2D(a, kPitch, pinned, kPitch, kWidth, kHeight, kToDevice), a,
       pinned);
-  Add("cudaMemcpy2DAsync", "copy", kPlane, s,
-      cudaMemcpy2DAsync(pinned, kPitch, a, kPitch, kWidth, kHeight, kToHost, s), pinned, a);
-  Add("cudaMemcpy2DAsync", "copy", kPlane, s, cudaMemcpy2DAsync(b, kPitch, a, kPitch, kWidth, kHeight, kOnDevice, s),
-      b, a);
+  Add("cudaMemcpy2DAsync", "copy", kPlane, s, cudaMemcpy2DAsync(pinned, kPitch, a, kPitch, kWidth, kHeight, kToHost, s),
+      pinned, a);
+  Add("cudaMemcpy2DAsync", "copy", kPlane, s, cudaMemcpy2DAsync(b, kPitch, a, kPitch, kWidth, kHeight, kOnDevice, s), b,
+      a);
   cudaMemcpy3DParms box = Box(a, pinned, kToDevice);
   Add("cudaMemcpy3D", "copy", kPlane * kDepth, nullptr, cudaMemcpy3D(&box));
   box = Box(pinned, a, kToHost);
   Add("cudaMemcpy3DAsync", "copy", kPlane * kDepth, s, cudaMemcpy3DAsync(&box, s));
   Add("cudaMemcpyToSymbol", "copy", 777, nullptr, cudaMemcpyToSymbol(symbol_memory, pinned, 777, 16));
   Add("cudaMemcpyFromSymbol", "copy", 888, nullptr, cudaMemcpyFromSymbol(pinned, symbol_memory, 888, 8));
-  Add("cudaMemcpyToSymbolAsync", "copy", 999, s,
-      cudaMemcpyToSymbolAsync(symbol_memory, pinned, 999, 0, kToDevice, s));
+  Add("cudaMemcpyToSymbolAsync", "copy", 999, s, cudaMemcpyToSymbolAsync(symbol_memory, pinned, 999, 0, kToDevice, s));
   Add("cudaMemcpyFromSymbolAsync", "copy", 666, s,
       cudaMemcpyFromSymbolAsync(pinned, symbol_memory, 666, 0, kToHost, s));
 

@@ -122,8 +122,7 @@ int main(int argc, char** argv) {
   add("cuMemsetD16Async", "memset", 2 * 5001, stream, CU(cuMemsetD16Async)(a, 1, 5001, stream), pointer(a));
   add("cuMemsetD32Async", "memset", 4 * 5001, stream, CU(cuMemsetD32Async)(a, 1, 5001, stream), pointer(a));
   add("cuMemsetD2D8", "memset", 600, nullptr, CU(cuMemsetD2D8)(a, 512, 1, 30, 20), pointer(a));
-  add("cuMemsetD2D32Async", "memset", 4 * 600, stream,
-      CU(cuMemsetD2D32Async)(a, 512, 1, 30, 20, stream), pointer(a));
+  add("cuMemsetD2D32Async", "memset", 4 * 600, stream, CU(cuMemsetD2D32Async)(a, 512, 1, 30, 20, stream), pointer(a));
 
   for (int i = 0; i < 10; ++i) {
     Call call;

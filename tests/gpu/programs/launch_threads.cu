@@ -65,11 +65,13 @@ void Work(int index, int operations, const Symbols& symbols, std::atomic<int>* r
     Call call;
     call.stream = stream;
     switch (random % 16) {
-      case 0: case 1:
+      case 0:
+      case 1:
         Empty<<<blocks, 32, 0, stream>>>();
         call.api = "cudaLaunchKernel", call.symbol = symbols.empty, call.device_work = "kernel";
         break;
-      case 2: case 3:
+      case 2:
+      case 3:
         Fill<<<blocks, 64, 0, stream>>>(floats, 1.f);
         call.api = "cudaLaunchKernel", call.symbol = symbols.fill, call.device_work = "kernel";
         break;
