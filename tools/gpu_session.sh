@@ -77,7 +77,7 @@ stage_build() {
 
 stage_test() {
   # shellcheck disable=SC2086
-  step "GPU suite" "$python" -m pytest tests/gpu -q -m 'gpu or not gpu' -p no:cacheprovider --tb=short \
+  step "GPU suite" "$python" -m pytest tests/gpu -q -m 'gpu or not gpu' -p no:cacheprovider -W default --tb=short \
     --gpu-json "$out/gpu-tests.json" ${PYTEST_ARGS:-}
   tail -n 40 "$log" | grep -E '^(FAILED|ERROR|SKIPPED|[0-9]+ |=+ )' | cut -c1-300
 }

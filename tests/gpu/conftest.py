@@ -39,7 +39,7 @@ class Results:
     def add(self, result: dict[str, Any]) -> None:
         self._content["tests"].append(result)
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.write_text(json.dumps(self._content, indent=1) + "\n")
+        self._path.write_text(json.dumps(self._content, indent=1, default=str) + "\n")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
