@@ -79,6 +79,7 @@ struct SeenCall {
   uint32_t domain, cbid, site, correlation;
   uint64_t stream, out;
   std::string function, symbol;
+  int result = 0;
 };
 
 struct SeenRecord {
@@ -135,6 +136,7 @@ void CUPTIAPI OnCall(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, 
       seen.out = Get<uint64_t>(Get<const void*>(data.functionParams, static_cast<size_t>(row.address_out)), 0);
     }
   }
+  if (seen.site == CUPTI_API_EXIT) seen.result = *static_cast<const int*>(data.functionReturnValue);
   if (seen.site == CUPTI_API_ENTER) {
     *data.correlationData = data.correlationId;
   } else if (*data.correlationData != data.correlationId) {
@@ -324,7 +326,7 @@ TEST_CASE("each thread's calls come in the recorded order, with what they point 
         REQUIRE(call.symbol.find("synthetic_kernel") != std::string::npos);
       }
       if (call.domain == cupti::kRuntimeDomain && kind == cupti::CallKind::kAllocate && call.site == CUPTI_API_EXIT) {
-        REQUIRE(call.out >= 0x7f0000000000);
+        REQUIRE((call.result == 0) == (call.out >= 0x7f0000000000));
       }
     }
     CHECK(Stats().violations == 0);

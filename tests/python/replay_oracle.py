@@ -73,6 +73,31 @@ def call_table() -> dict[tuple[int, int], Row]:
     return table
 
 
+class _Capturing:
+    """The streams that capture a graph: those that began, and those that waited for an event of one."""
+
+    def __init__(self) -> None:
+        self.streams: dict[int, int] = {}
+        self._events: set[int] = set()
+
+    def follow(self, call: Row) -> None:
+        """Takes up what a finished call changes."""
+        if call["result_code"]:
+            return
+        kind = KINDS[call["kind"] - 1]
+        if kind == "BeginCapture":
+            self.streams[call["stream_handle"]] = 1
+        elif kind == "EndCapture":
+            self.streams.clear()
+            self._events.clear()
+        elif kind == "EventRecord" and call["stream_handle"] in self.streams:
+            self._events.add(call["event_handle"])
+        elif kind == "EventRecord":
+            self._events.discard(call["event_handle"])
+        elif kind == "EventWait" and call["event_handle"] in self._events:
+            self.streams[call["stream_handle"]] = 1
+
+
 class Oracle:
     """The expected rows of a replay, from the capture that was played and the replay's JSON."""
 
@@ -95,15 +120,31 @@ class Oracle:
         tids = [thread["tid"] for thread in self.replay["threads"]]
         for loop in range(self.replay["loops"]):
             open_calls: dict[int, list[describe.Callback]] = collections.defaultdict(list)
+            captures: dict[int, int] = {}  # thread -> was the stream of its outermost open call capturing?
+            capturing = _Capturing()
             for callback in self.capture.callbacks:
                 stack = open_calls[callback.thread]
                 if callback.site == 0:
                     stack.append(callback)
+                    if len(stack) == 1:
+                        captures[callback.thread] = capturing.streams.get(self._stream(callback), 0)
                 elif stack:
                     enter = stack.pop()
                     if not stack:
-                        calls[tids[callback.thread]].append(self._call(enter, callback, loop))
+                        call = self._call(enter, callback, loop)
+                        if call["stream_handle"]:
+                            call["capture"] = captures[callback.thread]
+                        calls[tids[callback.thread]].append(call)
+                        capturing.follow(call)
         return dict(calls)
+
+    def _stream(self, enter: describe.Callback) -> int:
+        row = self.table[enter.domain, enter.cbid]
+        if row["config"] >= 0:
+            return enter.pointed_value
+        if row["stream"] < 0 or not enter.params:
+            return 0
+        return int(struct.unpack_from("<Q", enter.params, row["stream"])[0])
 
     def _call(self, enter: describe.Callback, leave: describe.Callback, loop: int) -> Row:
         row = self.table[enter.domain, enter.cbid]
@@ -120,7 +161,7 @@ class Oracle:
             "kind": row["kind"],
             "correlation": self.correlation(enter.correlation, loop),
             "context": enter.context_uid,
-            "stream_handle": value("stream") if row["config"] < 0 else enter.pointed_value,
+            "stream_handle": self._stream(enter),
             "result_code": leave.return_value & 0xFFFFFFFF,
         }
         kind = KINDS[row["kind"] - 1]

@@ -60,7 +60,7 @@ def test_everything_delivered_is_recorded(recorder: Path, tmp_path: Path) -> Non
     assert replay["violations"] == []
     calls = sum(thread["enters"] + thread["exits"] for thread in replay["threads"])
     assert len(capture.callbacks) == calls
-    counts = {str(kind): sum(r.kind == kind for r in capture.records) for kind in (1, 2, 10)}
+    counts = {str(kind): sum(r.kind == kind for r in capture.records) for kind in (1, 2, 10, 22)}
     assert counts == replay["stored"]
     assert {r.name for r in capture.records if r.kind == 10} > {"_Z18synthetic_kernel_0Pf"}
     assert capture.metadata[0]["given"] == {"card": "none"}
