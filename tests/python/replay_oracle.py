@@ -77,25 +77,33 @@ class _Capturing:
     """The streams that capture a graph: those that began, and those that waited for an event of one."""
 
     def __init__(self) -> None:
-        self.streams: dict[int, int] = {}
-        self._events: set[int] = set()
+        self._streams: dict[int, int] = {}  # stream -> the stream whose capture it takes part in
+        self._events: dict[int, int] = {}
+
+    def state(self, stream: int) -> int:
+        """CaptureState of a call on the stream."""
+        return int(stream in self._streams)
+
+    def several(self) -> bool:
+        """Whether more than one capture is going on."""
+        return len(set(self._streams.values())) > 1
 
     def follow(self, call: Row) -> None:
         """Takes up what a finished call changes."""
         if call["result_code"]:
             return
-        kind = KINDS[call["kind"] - 1]
+        kind, stream = KINDS[call["kind"] - 1], call["stream_handle"]
         if kind == "BeginCapture":
-            self.streams[call["stream_handle"]] = 1
+            self._streams[stream] = stream
         elif kind == "EndCapture":
-            self.streams.clear()
-            self._events.clear()
-        elif kind == "EventRecord" and call["stream_handle"] in self.streams:
-            self._events.add(call["event_handle"])
+            self._streams = {s: origin for s, origin in self._streams.items() if origin != stream}
+            self._events = {e: origin for e, origin in self._events.items() if origin != stream}
+        elif kind == "EventRecord" and stream in self._streams:
+            self._events[call["event_handle"]] = self._streams[stream]
         elif kind == "EventRecord":
-            self._events.discard(call["event_handle"])
+            self._events.pop(call["event_handle"], None)
         elif kind == "EventWait" and call["event_handle"] in self._events:
-            self.streams[call["stream_handle"]] = 1
+            self._streams[stream] = self._events[call["event_handle"]]
 
 
 class Oracle:
@@ -105,6 +113,7 @@ class Oracle:
         self.capture = describe.Capture(capture)
         self.replay = replay
         self.table = call_table()
+        self.overlapping_captures = False  # known after calls(): a tool may say that it cannot tell the capture
 
     def correlation(self, recorded: int, loop: int) -> int:
         """The 64-bit id: wraps counted in the upper half."""
@@ -127,7 +136,7 @@ class Oracle:
                 if callback.site == 0:
                     stack.append(callback)
                     if len(stack) == 1:
-                        captures[callback.thread] = capturing.streams.get(self._stream(callback), 0)
+                        captures[callback.thread] = capturing.state(self._stream(callback))
                 elif stack:
                     enter = stack.pop()
                     if not stack:
@@ -136,6 +145,7 @@ class Oracle:
                             call["capture"] = captures[callback.thread]
                         calls[tids[callback.thread]].append(call)
                         capturing.follow(call)
+                        self.overlapping_captures |= capturing.several()
         return dict(calls)
 
     def _stream(self, enter: describe.Callback) -> int:
