@@ -1,0 +1,393 @@
+#include "analysis/summarizer.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "analysis/arithmetic.h"
+#include "analysis/demangle.h"
+
+namespace gpuperf::analysis {
+namespace {
+
+using ::gpuperf::reader::ClockMap;
+using ::gpuperf::reader::Damage;
+using ::gpuperf::reader::kMaxNs;
+using ::gpuperf::reader::Name;
+
+constexpr uint32_t kPageable = 1;  // CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE
+
+std::optional<std::string> TextOf(Name name) {
+  return name == nullptr ? std::nullopt : std::optional<std::string>(*name);
+}
+
+template <class T>
+T& At(std::vector<T>& items, uint32_t index) {
+  if (index >= items.size()) items.resize(index + 1);
+  return items[index];
+}
+
+DurationFigures FiguresOf(ExactDistribution& durations) {
+  return {durations.count(),         durations.total(),          durations.min(),           durations.max(),
+          durations.Percentile(500), durations.Percentile(950), durations.Percentile(990)};
+}
+
+template <class Figures>
+void SortByTotal(std::vector<Figures>& figures) {
+  std::stable_sort(figures.begin(), figures.end(),
+                   [](const Figures& a, const Figures& b) { return a.total_ns > b.total_ns; });
+}
+
+// Device-clock intervals on the host clock: the clock map is monotone, so a union stays one.
+Intervals OnHostClock(Intervals intervals, const ClockMap& clock) {
+  for (Interval& interval : intervals) interval = {clock.ToHost(interval.begin), clock.ToHost(interval.end)};
+  return Union(std::move(intervals));
+}
+
+}  // namespace
+
+void Summarizer::CallState::Add(int64_t duration_ns) {
+  ++count;
+  total_ns = AddSaturated(total_ns, duration_ns);
+  max_ns = std::max(max_ns, duration_ns);
+}
+
+void Summarizer::OnChunk(const reader::Frame& frame) {
+  const auto first = static_cast<int64_t>(std::min<uint64_t>(frame.header.first_host_ns(), kMaxNs));
+  first_host_ns_ = std::min(first_host_ns_.value_or(first), first);
+}
+
+// Kernels of one name share a state, whatever their launch configurations; a name that is not known yet may come with a
+// checkpoint, so until then the entry itself is the key.
+Summarizer::KernelState& Summarizer::StateOf(const reader::KernelEntry& entry) {
+  KernelState*& cached = At(kernel_by_index_, entry.index);
+  if (cached == nullptr) {
+    const void* key = entry.name != nullptr ? static_cast<const void*>(entry.name) : &entry;
+    KernelState*& state = kernel_by_name_[key];
+    if (state == nullptr) {
+      state = &kernels_.emplace_back();
+      state->entry = &entry;
+    }
+    cached = state;
+  }
+  return *cached;
+}
+
+Summarizer::DeviceState& Summarizer::StateOf(const reader::StreamEntry& stream) {
+  DeviceState*& cached = At(device_by_stream_, stream.index);
+  if (cached == nullptr) {
+    std::optional<uint32_t> device;
+    if (stream.known) device = stream.definition.device();
+    cached = &devices_[device];
+    cached->figures.device = device;
+  }
+  return *cached;
+}
+
+void Summarizer::AddDeviceRow(const reader::DeviceRow& row, Join* join) {
+  StateOf(*row.stream).busy.Add(row.begin_device_ns, row.end_device_ns);
+  if (row.graph_id != 0) return;  // its call is the graph's launch, one for many
+  ++join->records;
+  if (!call_ids_.Contains(row.correlation)) join->pending.push_back(row.correlation);
+}
+
+void Summarizer::OnKernel(const reader::KernelRow& row) {
+  StateOf(*row.kernel).durations.Add(row.duration_ns());
+  DeviceFigures& figures = StateOf(*row.stream).figures;
+  ++figures.kernels;
+  figures.kernel_ns = AddSaturated(figures.kernel_ns, row.duration_ns());
+  AddDeviceRow(row, &kernel_join_);
+}
+
+void Summarizer::OnCopy(const reader::CopyRow& row) {
+  CopyFigures& copies = copies_[{row.copy_kind, row.source_kind, row.destination_kind}];
+  copies.copy_kind = row.copy_kind;
+  copies.source_kind = row.source_kind;
+  copies.destination_kind = row.destination_kind;
+  ++copies.operations;
+  copies.copies = AddSaturated(copies.copies, row.copy_count);
+  copies.bytes = AddSaturated(copies.bytes, row.bytes);
+  copies.total_ns = AddSaturated(copies.total_ns, row.duration_ns());
+  DeviceFigures& figures = StateOf(*row.stream).figures;
+  ++figures.copies;
+  figures.copy_ns = AddSaturated(figures.copy_ns, row.duration_ns());
+  if (row.source_kind == kPageable || row.destination_kind == kPageable) pageable_copies_.Insert(row.correlation);
+  AddDeviceRow(row, &copy_join_);
+}
+
+void Summarizer::OnMemset(const reader::MemsetRow& row) {
+  MemsetFigures& memsets = memsets_[row.memory_kind];
+  memsets.memory_kind = row.memory_kind;
+  ++memsets.operations;
+  memsets.bytes = AddSaturated(memsets.bytes, row.bytes);
+  memsets.total_ns = AddSaturated(memsets.total_ns, row.duration_ns());
+  DeviceFigures& figures = StateOf(*row.stream).figures;
+  ++figures.memsets;
+  figures.memset_ns = AddSaturated(figures.memset_ns, row.duration_ns());
+  AddDeviceRow(row, &memset_join_);
+}
+
+void Summarizer::OnCall(const reader::CallRow& row) {
+  CallState& call = At(calls_, row.site->index);
+  call.site = row.site;
+  call.Add(row.duration_ns());
+  call.errors += row.result != 0;
+  call_ids_.Insert(row.correlation);
+  if (row.site->definition.kind() == v1::CALL_KIND_COPY) {
+    copy_calls_.push_back({row.correlation, row.site, row.duration_ns()});
+  }
+}
+
+void Summarizer::OnOpenCall(const reader::OpenCallRow& row) { call_ids_.Insert(row.row.correlation()); }
+
+void Summarizer::OnUnfinishedCall(const reader::OpenCallRow& row) {
+  ++unfinished_call_count_;
+  if (unfinished_calls_.size() == Summary::kKeptCalls) return;
+  UnfinishedCall& call = unfinished_calls_.emplace_back();
+  call.function = TextOf(row.site->name);
+  if (row.thread->known) call.tid = row.thread->definition.tid();
+  call.enter_host_ns = static_cast<int64_t>(row.row.enter_host_ns());
+}
+
+void Summarizer::OnStep(const reader::StepRow& row) {
+  Step& step = steps_.emplace_back();
+  step.host_ns = static_cast<int64_t>(row.row.host_ns());
+  step.index = row.row.index();
+  if (row.row.has_samples()) step.samples = row.row.samples();
+  if (row.row.has_tokens()) step.tokens = row.row.tokens();
+}
+
+void Summarizer::OnAnnotation(const reader::AnnotationRow& row) {
+  const auto duration = static_cast<int64_t>(row.row.duration_ns());
+  AnnotationFigures& figures = annotations_[row.name == nullptr ? std::string() : *row.name];
+  figures.name = TextOf(row.name);
+  ++figures.count;
+  figures.total_ns = AddSaturated(figures.total_ns, duration);
+  figures.max_ns = std::max(figures.max_ns, duration);
+}
+
+void Summarizer::OnClockPair(const v1::ClockPair& row) {
+  clock_width_ns_ = std::max<uint64_t>(clock_width_ns_, row.width_ns());
+}
+
+void Summarizer::OnLoss(const reader::LossRow& row) {
+  const auto first = static_cast<int64_t>(row.row.first_host_ns());
+  const auto last = static_cast<int64_t>(row.row.last_host_ns());
+  const auto [place, is_new] = losses_.try_emplace({row.row.reason(), row.row.kind()});
+  LossFigures& loss = place->second;
+  if (is_new) loss = {row.row.reason(), row.row.kind(), 0, first, last};
+  loss.count = AddSaturated(loss.count, row.row.count());
+  loss.first_host_ns = std::min(loss.first_host_ns, first);
+  loss.last_host_ns = std::max(loss.last_host_ns, last);
+}
+
+void Summarizer::OnOutage(const v1::Outage& row) { outages_.push_back(row); }
+
+void Summarizer::OnOpaqueInterval(const reader::OpaqueRow& row) {
+  const auto begin = static_cast<int64_t>(row.row.begin_device_ns());
+  const auto end = static_cast<int64_t>(row.row.end_device_ns());
+  if (begin < end) StateOf(*row.stream).opaque.Add(begin, end);
+}
+
+Summary Summarizer::Finish(const reader::TraceReader& reader) {
+  Summary summary;
+  summary.path = reader.path();
+  summary.parts = reader.parts();
+  summary.bytes = reader.bytes();
+  summary.chunks = reader.chunks();
+  summary.events = reader.events();
+  summary.cleanly_closed = reader.cleanly_closed();
+  summary.header = reader.header();
+  summary.run_info = reader.run_info();
+  summary.self_cost = reader.self_cost();
+  summary.damages = reader.damages().kept();
+  summary.damage_count = reader.damages().count();
+  for (const auto& [key, loss] : losses_) {
+    summary.losses.push_back(loss);
+    summary.lost = AddSaturated(summary.lost, loss.count);
+  }
+  summary.outages = std::move(outages_);
+  summary.unfinished_calls = std::move(unfinished_calls_);
+  summary.unfinished_call_count = unfinished_call_count_;
+  summary.clock_pairs = reader.clock_map().size();
+  summary.clock_pairs_left_out = reader.clock_map().left_out();
+  summary.clock_width_ns = clock_width_ns_;
+
+  FinishSpan(reader, &summary);
+  FinishSteps(&summary);
+  FinishDevices(reader.clock_map(), &summary);
+  FinishKernels(&summary);
+  FinishCalls(&summary);
+  for (const auto& [key, copies] : copies_) summary.copies.push_back(copies);
+  SortByTotal(summary.copies);
+  for (const auto& [key, memsets] : memsets_) summary.memsets.push_back(memsets);
+  SortByTotal(summary.memsets);
+  for (const auto& [key, annotation] : annotations_) summary.annotations.push_back(annotation);
+  SortByTotal(summary.annotations);
+  summary.joined_kernels = Joined(kernel_join_);
+  summary.joined_copies = Joined(copy_join_);
+  summary.joined_memsets = Joined(memset_join_);
+  return summary;
+}
+
+void Summarizer::FinishSpan(const reader::TraceReader& reader, Summary* summary) {
+  SpanFigures& span = summary->span;
+  const auto start = static_cast<int64_t>(std::min<uint64_t>(reader.header().start().monotonic_ns(), kMaxNs));
+  span.begin_host_ns = start != 0 ? start : first_host_ns_.value_or(0);
+  span.end_host_ns = std::max(reader.last_host_ns(), span.begin_host_ns);
+  const Intervals whole = Union({{span.begin_host_ns, span.end_host_ns}});
+
+  Intervals outages;
+  for (const v1::Outage& outage : summary->outages) {
+    const auto end = static_cast<int64_t>(outage.end_host_ns());
+    outages.push_back({static_cast<int64_t>(outage.begin_host_ns()), end != 0 ? end : span.end_host_ns});
+  }
+  outages = Intersection(whole, Union(std::move(outages)));
+  span.outage_ns = Length(outages);
+
+  Intervals unreadable;
+  for (const Damage& damage : summary->damages) {
+    const auto after = static_cast<int64_t>(std::min<uint64_t>(damage.after_host_ns, kMaxNs));
+    const auto before = static_cast<int64_t>(std::min<uint64_t>(damage.before_host_ns, kMaxNs));
+    unreadable.push_back({after != 0 ? after : span.begin_host_ns, before});
+  }
+  unreadable = Difference(Intersection(whole, Union(std::move(unreadable))), outages);
+  span.unreadable_ns = Length(unreadable);
+
+  captured_ = Difference(Difference(whole, outages), unreadable);
+  span.captured_ns = Length(captured_);
+}
+
+void Summarizer::FinishSteps(Summary* summary) {
+  StepFigures& figures = summary->steps;
+  std::stable_sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) { return a.host_ns < b.host_ns; });
+  figures.count = steps_.size();
+  ExactDistribution durations;
+  for (size_t i = 1; i < steps_.size(); ++i) {
+    const Step& before = steps_[i - 1];
+    const Step& step = steps_[i];
+    if (step.index != before.index + 1) {
+      // Not one step's time. An index that does not rise is another session's.
+      if (step.index > before.index) {
+        figures.not_seen = AddSaturated(figures.not_seen, step.index - before.index - 1);
+      }
+      continue;
+    }
+    const int64_t duration = step.host_ns - before.host_ns;
+    durations.Add(duration);
+    if (step.samples) {
+      figures.samples = AddSaturated(figures.samples.value_or(0), *step.samples);
+      figures.samples_ns = AddSaturated(figures.samples_ns, duration);
+    }
+    if (step.tokens) {
+      figures.tokens = AddSaturated(figures.tokens.value_or(0), *step.tokens);
+      figures.tokens_ns = AddSaturated(figures.tokens_ns, duration);
+    }
+  }
+  figures.durations = FiguresOf(durations);
+}
+
+void Summarizer::FinishDevices(const ClockMap& clock, Summary* summary) {
+  Intervals in_steps;
+  if (steps_.size() >= 2) {
+    in_steps = Intersection(captured_, Union({{steps_.front().host_ns, steps_.back().host_ns}}));
+  }
+  for (auto& [key, state] : devices_) {
+    DeviceFigures& figures = state.figures;
+    const Intervals busy_on_device = state.busy.Take();
+    const Intervals opaque_on_device = state.opaque.Take();
+    if (clock.known() || (busy_on_device.empty() && opaque_on_device.empty())) {
+      const Intervals busy = Intersection(OnHostClock(busy_on_device, clock), captured_);
+      const Intervals opaque =
+          Difference(Intersection(OnHostClock(opaque_on_device, clock), captured_), busy);
+      const Intervals idle = Difference(Difference(captured_, busy), opaque);
+      figures.busy_ns = Length(busy);
+      figures.opaque_ns = Length(opaque);
+      figures.idle_ns = Length(idle);
+      figures.idle_intervals = idle.size();
+      figures.longest_idle_ns = 0;
+      for (const Interval& interval : idle) {
+        figures.longest_idle_ns = std::max(*figures.longest_idle_ns, interval.end - interval.begin);
+      }
+      if (!in_steps.empty()) {
+        figures.steps_captured_ns = Length(in_steps);
+        figures.steps_busy_ns = Length(Intersection(busy, in_steps));
+        figures.steps_idle_ns = Length(Intersection(idle, in_steps));
+      }
+    }
+    summary->devices.push_back(figures);
+  }
+}
+
+void Summarizer::FinishKernels(Summary* summary) {
+  std::map<std::optional<std::string>, ExactDistribution> by_name;
+  for (KernelState& kernel : kernels_) {
+    std::optional<std::string> name = TextOf(kernel.entry->name);
+    if (name) name = Demangle(*name);
+    by_name[std::move(name)].Add(kernel.durations);
+  }
+  for (auto& [name, durations] : by_name) summary->kernels.push_back({name, FiguresOf(durations)});
+  std::stable_sort(summary->kernels.begin(), summary->kernels.end(), [](const KernelFigures& a, const KernelFigures& b) {
+    return a.durations.total_ns > b.durations.total_ns;
+  });
+}
+
+void Summarizer::FinishCalls(Summary* summary) {
+  std::map<std::pair<int, std::optional<std::string>>, CallFigures> by_function;
+  std::map<std::pair<WaitReason, std::optional<std::string>>, WaitFigures> waits;
+  const auto add_wait = [&](WaitReason reason, const std::optional<std::string>& function, const CallState& call) {
+    WaitFigures& wait = waits[{reason, function}];
+    wait.reason = reason;
+    wait.function = function;
+    wait.count += call.count;
+    wait.total_ns = AddSaturated(wait.total_ns, call.total_ns);
+    wait.max_ns = std::max(wait.max_ns, call.max_ns);
+  };
+  const auto is_asynchronous = [](const reader::CallSiteEntry& site) {
+    return site.name == nullptr || absl::StrContains(*site.name, "Async") || absl::StrContains(*site.name, "Batch");
+  };
+
+  for (const CallState& call : calls_) {
+    if (call.site == nullptr) continue;
+    const v1::CallKind kind = call.site->definition.kind();
+    const std::optional<std::string> function = TextOf(call.site->name);
+    CallFigures& figures = by_function[{kind, function}];
+    figures.kind = kind;
+    figures.function = function;
+    figures.count += call.count;
+    figures.total_ns = AddSaturated(figures.total_ns, call.total_ns);
+    figures.max_ns = std::max(figures.max_ns, call.max_ns);
+    figures.errors += call.errors;
+    if (call.site->definition.capture() == v1::CAPTURE_STATE_CAPTURING) continue;  // became a graph node at once
+    if (kind == v1::CALL_KIND_SYNCHRONIZE) add_wait(WaitReason::kSynchronize, function, call);
+    if (kind == v1::CALL_KIND_COPY && !is_asynchronous(*call.site)) {
+      add_wait(WaitReason::kBlockingCopy, function, call);
+    }
+  }
+  for (const CopyCall& copy : copy_calls_) {
+    if (!is_asynchronous(*copy.site) || !pageable_copies_.Contains(copy.correlation)) continue;
+    CallState one;
+    one.Add(copy.duration_ns);
+    add_wait(WaitReason::kPageableCopy, TextOf(copy.site->name), one);
+  }
+  for (const auto& [key, figures] : by_function) summary->calls.push_back(figures);
+  SortByTotal(summary->calls);
+  for (const auto& [key, figures] : waits) summary->waits.push_back(figures);
+  SortByTotal(summary->waits);
+}
+
+JoinFigures Summarizer::Joined(const Join& join) const {
+  uint64_t without_call = 0;
+  for (const uint64_t id : join.pending) without_call += !call_ids_.Contains(id);
+  return {join.records, join.records - without_call};
+}
+
+absl::StatusOr<Summary> Summarize(const std::string& path, const reader::TraceReader::Progress& progress) {
+  absl::StatusOr<reader::TraceReader> reader = reader::TraceReader::Open(path);
+  if (!reader.ok()) return reader.status();
+  Summarizer summarizer;
+  if (!reader->Read(&summarizer, progress)) return absl::CancelledError(absl::StrCat(path, ": stopped"));
+  return summarizer.Finish(*reader);
+}
+
+}  // namespace gpuperf::analysis

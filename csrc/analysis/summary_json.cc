@@ -1,0 +1,339 @@
+// The JSON form of a Summary. Keys are documented in docs/report.md and never change their meaning.
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "analysis/json_writer.h"
+#include "analysis/names.h"
+#include "analysis/summary.h"
+
+namespace gpuperf::analysis {
+namespace {
+
+using Text = std::optional<std::string>;
+
+constexpr int kSchema = 1;
+
+void Write(JsonWriter& json, absl::string_view key, const Text& text) {
+  json.Key(key);
+  if (text) {
+    json.String(*text);
+  } else {
+    json.Null();
+  }
+}
+
+// A string that is "" where it is not set.
+void WriteIfSet(JsonWriter& json, absl::string_view key, const std::string& text) {
+  Write(json, key, text.empty() ? Text() : Text(text));
+}
+
+// 0 is "open", "not told" …
+void WriteTime(JsonWriter& json, absl::string_view key, uint64_t time) {
+  json.Uint(key, time != 0 ? std::optional<uint64_t>(time) : std::nullopt);
+}
+
+// floor(amount × 10^9 / ns); null without time.
+void WriteRate(JsonWriter& json, absl::string_view key, const std::optional<uint64_t>& amount, int64_t ns) {
+  json.Key(key);
+  if (!amount || ns <= 0) {
+    json.Null();
+    return;
+  }
+  __extension__ const auto rate = static_cast<unsigned __int128>(*amount) * 1'000'000'000U / static_cast<uint64_t>(ns);
+  if (rate > UINT64_MAX) {
+    json.Null();
+  } else {
+    json.Uint(static_cast<uint64_t>(rate));
+  }
+}
+
+void WriteFigures(JsonWriter& json, const DurationFigures& figures) {
+  json.Uint("count", figures.count);
+  const bool some = figures.count != 0;
+  const auto known = [&](int64_t value) { return some ? std::optional<int64_t>(value) : std::nullopt; };
+  json.Int("total_ns", figures.total_ns);
+  json.Int("average_ns", known(some ? figures.total_ns / static_cast<int64_t>(figures.count) : 0));
+  json.Int("min_ns", known(figures.min_ns));
+  json.Int("max_ns", known(figures.max_ns));
+  json.Int("p50_ns", known(figures.p50_ns));
+  json.Int("p95_ns", known(figures.p95_ns));
+  json.Int("p99_ns", known(figures.p99_ns));
+}
+
+void WriteKeyValues(JsonWriter& json, absl::string_view key,
+                    const google::protobuf::RepeatedPtrField<v1::KeyValue>& pairs) {
+  json.Key(key).BeginObject();
+  for (const v1::KeyValue& pair : pairs) json.String(pair.key(), pair.value());
+  json.EndObject();
+}
+
+template <class Message, class Has, class Get>
+void WriteOptional(JsonWriter& json, absl::string_view key, const Message& message, Has has, Get get) {
+  json.Key(key);
+  if ((message.*has)()) {
+    json.Uint(static_cast<uint64_t>((message.*get)()));
+  } else {
+    json.Null();
+  }
+}
+
+void WriteTrace(JsonWriter& json, const Summary& summary) {
+  json.Key("trace").BeginObject();
+  json.String("path", summary.path);
+  json.Uint("parts", summary.parts);
+  json.Uint("bytes", summary.bytes);
+  json.Uint("format_version", summary.header.format_version());
+  json.String("producer", summary.header.producer());
+  json.String("uuid", absl::BytesToHexString(summary.header.trace_uuid()));
+  json.Uint("chunks", summary.chunks);
+  json.Uint("events", summary.events);
+  json.Uint("clock_pairs", summary.clock_pairs);
+  json.Uint("clock_pairs_left_out", summary.clock_pairs_left_out);
+  json.Uint("clock_width_ns", summary.clock_pairs != 0 ? std::optional<uint64_t>(summary.clock_width_ns) : std::nullopt);
+  json.EndObject();
+}
+
+void WriteProcess(JsonWriter& json, const Summary& summary) {
+  const v1::ProcessInfo& process = summary.header.process();
+  json.Key("process").BeginObject();
+  json.Uint("pid", process.pid() != 0 ? std::optional<uint64_t>(process.pid()) : std::nullopt);
+  WriteIfSet(json, "host", process.host());
+  WriteIfSet(json, "executable", process.executable());
+  json.Key("command_line").BeginArray();
+  for (const std::string& argument : process.command_line()) json.String(argument);
+  json.EndArray();
+  const v1::RunInfo run = summary.run_info.value_or(v1::RunInfo());
+  WriteOptional(json, "rank", run, &v1::RunInfo::has_rank, &v1::RunInfo::rank);
+  WriteOptional(json, "world_size", run, &v1::RunInfo::has_world_size, &v1::RunInfo::world_size);
+  WriteOptional(json, "local_rank", run, &v1::RunInfo::has_local_rank, &v1::RunInfo::local_rank);
+  json.EndObject();
+}
+
+void WriteHardware(JsonWriter& json, const v1::Device& device) {
+  json.BeginObject();
+  json.Uint("device", device.device());
+  WriteIfSet(json, "name", device.name());
+  WriteIfSet(json, "uuid", device.uuid());
+  WriteIfSet(json, "pci_bus_id", device.pci_bus_id());
+  json.Uint("compute_major", device.compute_major());
+  json.Uint("compute_minor", device.compute_minor());
+  json.Uint("multiprocessors", device.multiprocessors());
+  json.Uint("memory_bytes", device.memory_bytes());
+  WriteOptional(json, "pcie_generation", device, &v1::Device::has_pcie_generation, &v1::Device::pcie_generation);
+  WriteOptional(json, "pcie_width", device, &v1::Device::has_pcie_width, &v1::Device::pcie_width);
+  uint64_t active = 0;
+  for (const v1::NvLink& link : device.nvlinks()) active += link.active();
+  json.Uint("nvlinks_active", device.nvlink_known() ? std::optional<uint64_t>(active) : std::nullopt);
+  json.EndObject();
+}
+
+void WriteRun(JsonWriter& json, const Summary& summary) {
+  json.Key("run");
+  if (!summary.run_info) {
+    json.Null();
+    return;
+  }
+  const v1::RunInfo& run = *summary.run_info;
+  json.BeginObject();
+  WriteIfSet(json, "driver_version", run.driver_version());
+  WriteTime(json, "cuda_driver_api", run.cuda_driver_api());
+  WriteTime(json, "cupti_version", run.cupti().version());
+  WriteIfSet(json, "cupti_path", run.cupti().path());
+  WriteIfSet(json, "cupti_found_by", run.cupti().found_by());
+  WriteKeyValues(json, "versions", run.versions());
+  WriteKeyValues(json, "options", run.options());
+  json.Key("warnings").BeginArray();
+  for (const std::string& warning : run.warnings()) json.String(warning);
+  json.EndArray();
+  json.Key("hardware").BeginArray();
+  for (const v1::Device& device : run.devices()) WriteHardware(json, device);
+  json.EndArray();
+  json.EndObject();
+}
+
+void WriteCompleteness(JsonWriter& json, const Summary& summary) {
+  json.Key("completeness").BeginObject();
+  json.Bool("complete", summary.complete());
+  json.Bool("cleanly_closed", summary.cleanly_closed);
+  json.Uint("lost", summary.lost);
+  json.Key("losses").BeginArray();
+  for (const LossFigures& loss : summary.losses) {
+    json.BeginObject().String("reason", LossReasonName(loss.reason)).String("kind", EventKindName(loss.kind));
+    json.Uint("count", loss.count).Int("first_host_ns", loss.first_host_ns).Int("last_host_ns", loss.last_host_ns);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Uint("damage_count", summary.damage_count);
+  json.Key("damages").BeginArray();
+  for (const reader::Damage& damage : summary.damages) {
+    json.BeginObject().String("file", damage.file).Uint("offset", damage.offset).Uint("bytes", damage.bytes);
+    json.String("what", damage.what);
+    WriteTime(json, "after_host_ns", damage.after_host_ns);
+    WriteTime(json, "before_host_ns", damage.before_host_ns);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("outages").BeginArray();
+  for (const v1::Outage& outage : summary.outages) {
+    json.BeginObject().String("reason", OutageReasonName(outage.reason()));
+    json.Uint("begin_host_ns", outage.begin_host_ns());
+    WriteTime(json, "end_host_ns", outage.end_host_ns());
+    WriteIfSet(json, "detail", outage.detail());
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Uint("unfinished_call_count", summary.unfinished_call_count);
+  json.Key("unfinished_calls").BeginArray();
+  for (const UnfinishedCall& call : summary.unfinished_calls) {
+    json.BeginObject();
+    Write(json, "function", call.function);
+    json.Uint("tid", call.tid ? std::optional<uint64_t>(*call.tid) : std::nullopt);
+    json.Int("enter_host_ns", call.enter_host_ns).EndObject();
+  }
+  json.EndArray();
+  const auto join = [&](absl::string_view key, const JoinFigures& figures) {
+    json.Key(key).BeginObject().Uint("records", figures.records).Uint("joined", figures.joined).EndObject();
+  };
+  json.Key("launches").BeginObject();
+  join("kernels", summary.joined_kernels);
+  join("copies", summary.joined_copies);
+  join("memsets", summary.joined_memsets);
+  json.EndObject();
+  json.EndObject();
+}
+
+void WriteSteps(JsonWriter& json, const StepFigures& steps) {
+  json.Key("steps").BeginObject();
+  json.Uint("count", steps.count);
+  json.Uint("not_seen", steps.not_seen);
+  json.Key("durations").BeginObject();
+  WriteFigures(json, steps.durations);
+  json.EndObject();
+  json.Uint("samples", steps.samples);
+  json.Int("samples_ns", steps.samples_ns);
+  WriteRate(json, "samples_per_second", steps.samples, steps.samples_ns);
+  json.Uint("tokens", steps.tokens);
+  json.Int("tokens_ns", steps.tokens_ns);
+  WriteRate(json, "tokens_per_second", steps.tokens, steps.tokens_ns);
+  json.EndObject();
+}
+
+void WriteDevice(JsonWriter& json, const DeviceFigures& device) {
+  json.BeginObject();
+  json.Uint("device", device.device ? std::optional<uint64_t>(*device.device) : std::nullopt);
+  json.Uint("kernels", device.kernels).Uint("copies", device.copies).Uint("memsets", device.memsets);
+  json.Int("kernel_ns", device.kernel_ns).Int("copy_ns", device.copy_ns).Int("memset_ns", device.memset_ns);
+  json.Int("busy_ns", device.busy_ns).Int("opaque_ns", device.opaque_ns).Int("idle_ns", device.idle_ns);
+  json.Uint("idle_intervals", device.idle_intervals).Int("longest_idle_ns", device.longest_idle_ns);
+  json.Int("steps_captured_ns", device.steps_captured_ns);
+  json.Int("steps_busy_ns", device.steps_busy_ns).Int("steps_idle_ns", device.steps_idle_ns);
+  json.EndObject();
+}
+
+const char* WaitReasonName(WaitReason reason) {
+  switch (reason) {
+    case WaitReason::kSynchronize:
+      return "synchronize";
+    case WaitReason::kBlockingCopy:
+      return "blocking_copy";
+    case WaitReason::kPageableCopy:
+      return "pageable_copy";
+  }
+  return "";
+}
+
+void WriteSelfCost(JsonWriter& json, const Summary& summary) {
+  json.Key("self_cost");
+  if (!summary.self_cost) {
+    json.Null();
+    return;
+  }
+  const v1::SelfCost& cost = *summary.self_cost;
+  json.BeginObject();
+  json.Uint("callbacks", cost.callbacks());
+  json.Uint("callback_ns", cost.callback_samples() != 0 || cost.callbacks() == 0
+                               ? std::optional<uint64_t>(cost.callback_ns())
+                               : std::nullopt);
+  json.Uint("callback_samples", cost.callback_samples());
+  json.Uint("collector_cpu_ns", cost.collector_cpu_ns()).Uint("flush_cpu_ns", cost.flush_cpu_ns());
+  json.Uint("buffer_bytes_peak", cost.buffer_bytes_peak()).Uint("ring_bytes", cost.ring_bytes());
+  json.Uint("written_bytes", cost.written_bytes());
+  json.EndObject();
+}
+
+}  // namespace
+
+std::string ToJson(const Summary& summary) {
+  JsonWriter json;
+  json.BeginObject();
+  json.Int("schema", kSchema);
+  WriteTrace(json, summary);
+  WriteProcess(json, summary);
+  WriteRun(json, summary);
+  const SpanFigures& span = summary.span;
+  json.Key("span").BeginObject();
+  json.Int("begin_host_ns", span.begin_host_ns).Int("end_host_ns", span.end_host_ns);
+  json.Int("wall_ns", span.end_host_ns - span.begin_host_ns).Int("outage_ns", span.outage_ns);
+  json.Int("unreadable_ns", span.unreadable_ns).Int("captured_ns", span.captured_ns).EndObject();
+  WriteCompleteness(json, summary);
+  WriteSteps(json, summary.steps);
+  json.Key("devices").BeginArray();
+  for (const DeviceFigures& device : summary.devices) WriteDevice(json, device);
+  json.EndArray();
+  json.Key("kernels").BeginArray();
+  for (const KernelFigures& kernel : summary.kernels) {
+    json.BeginObject();
+    Write(json, "name", kernel.name);
+    WriteFigures(json, kernel.durations);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("copies").BeginArray();
+  for (const CopyFigures& copies : summary.copies) {
+    json.BeginObject().String("direction", CopyKindName(copies.copy_kind));
+    json.String("source", MemoryKindName(copies.source_kind));
+    json.String("destination", MemoryKindName(copies.destination_kind));
+    json.Uint("operations", copies.operations).Uint("copies", copies.copies).Uint("bytes", copies.bytes);
+    json.Int("total_ns", copies.total_ns);
+    WriteRate(json, "bytes_per_second", copies.bytes, copies.total_ns);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("memsets").BeginArray();
+  for (const MemsetFigures& memsets : summary.memsets) {
+    json.BeginObject().String("memory", MemoryKindName(memsets.memory_kind));
+    json.Uint("operations", memsets.operations).Uint("bytes", memsets.bytes).Int("total_ns", memsets.total_ns);
+    WriteRate(json, "bytes_per_second", memsets.bytes, memsets.total_ns);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("waits").BeginArray();
+  for (const WaitFigures& wait : summary.waits) {
+    json.BeginObject();
+    Write(json, "function", wait.function);
+    json.String("reason", WaitReasonName(wait.reason)).Uint("count", wait.count);
+    json.Int("total_ns", wait.total_ns).Int("max_ns", wait.max_ns).EndObject();
+  }
+  json.EndArray();
+  json.Key("calls").BeginArray();
+  for (const CallFigures& call : summary.calls) {
+    json.BeginObject();
+    Write(json, "function", call.function);
+    json.String("kind", CallKindName(call.kind)).Uint("count", call.count).Int("total_ns", call.total_ns);
+    json.Int("max_ns", call.max_ns).Uint("errors", call.errors).EndObject();
+  }
+  json.EndArray();
+  json.Key("annotations").BeginArray();
+  for (const AnnotationFigures& annotation : summary.annotations) {
+    json.BeginObject();
+    Write(json, "name", annotation.name);
+    json.Uint("count", annotation.count).Int("total_ns", annotation.total_ns).Int("max_ns", annotation.max_ns);
+    json.EndObject();
+  }
+  json.EndArray();
+  WriteSelfCost(json, summary);
+  json.EndObject();
+  return json.Take();
+}
+
+}  // namespace gpuperf::analysis
