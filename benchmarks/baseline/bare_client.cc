@@ -93,10 +93,7 @@ void OnCallback(void*, uint32_t domain, uint32_t, const CallbackData* data) noex
   // bare_stop() called cuCtxSynchronize: the only safe place to finalize is the exit of an API call.
   if (domain != gpuperf::cupti::kDriverDomain || data->site != gpuperf::cupti::kSiteExit) return;
   if (!g_detach.exchange(false)) return;
-  const auto* api = TheClient().api;
-  api->ActivityFlushAll(kForced);
-  api->Unsubscribe(TheClient().subscriber);
-  g_detached.store(api->Finalize() == gpuperf::cupti::kSuccess);
+  g_detached.store(TheClient().api->Finalize() == gpuperf::cupti::kSuccess);
 }
 
 void OnBufferRequested(uint8_t** buffer, size_t* size, size_t* max_records) noexcept {
@@ -189,6 +186,7 @@ BARE_API int bare_stop() {
   }
   client.api->ActivityFlushAll(0);
   for (uint32_t kind : gpuperf::cupti::kTracedKinds) client.api->ActivityDisable(kind);
+  client.api->ActivityFlushAll(kForced);
   g_detached.store(false);
   g_detach.store(true);
   synchronize();
