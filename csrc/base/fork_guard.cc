@@ -1,0 +1,26 @@
+#include "base/fork_guard.h"
+
+#include <pthread.h>
+
+namespace gpuperf::base {
+
+std::atomic<bool> g_in_forked_child{false};
+
+namespace {
+
+std::atomic<void (*)()> g_child_function{nullptr};
+
+void Child() {
+  g_in_forked_child.store(true, std::memory_order_relaxed);
+  if (auto* function = g_child_function.load(std::memory_order_relaxed)) function();
+}
+
+}  // namespace
+
+void ArmForkGuard(void (*in_child)()) noexcept {
+  if (g_child_function.exchange(in_child, std::memory_order_relaxed) == nullptr) {
+    pthread_atfork(nullptr, nullptr, Child);
+  }
+}
+
+}  // namespace gpuperf::base

@@ -1,0 +1,62 @@
+#include "base/log.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+
+namespace gpuperf::base {
+namespace {
+
+constexpr std::array<std::string_view, 4> kNames = {"error", "warning", "info", "debug"};
+std::atomic<int> g_level{static_cast<int>(LogLevel::kWarning)};
+
+std::string FormatList(const char* format, va_list args) {
+  va_list again;
+  va_copy(again, args);
+  const int length = std::vsnprintf(nullptr, 0, format, args);
+  std::string text(length > 0 ? static_cast<size_t>(length) : 0, '\0');
+  if (length > 0) std::vsnprintf(text.data(), text.size() + 1, format, again);
+  va_end(again);
+  return text;
+}
+
+}  // namespace
+
+bool ParseLogLevel(std::string_view name, LogLevel* level) noexcept {
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == name) {
+      *level = static_cast<LogLevel>(i);
+      return true;
+    }
+  }
+  return false;
+}
+
+void SetLogLevel(LogLevel level) noexcept { g_level.store(static_cast<int>(level), std::memory_order_relaxed); }
+
+void Log(LogLevel level, const char* format, ...) noexcept {
+  if (static_cast<int>(level) > g_level.load(std::memory_order_relaxed)) return;
+  va_list args;
+  va_start(args, format);
+  Print(FormatList(format, args));
+  va_end(args);
+}
+
+void Print(const std::string& line) noexcept {
+  const std::string text = "gpuperf: " + line + "\n";
+  // A closed stderr is the job's business.
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+}
+
+std::string Format(const char* format, ...) {
+  va_list args;
+  va_start(args, format);
+  std::string text = FormatList(format, args);
+  va_end(args);
+  return text;
+}
+
+}  // namespace gpuperf::base

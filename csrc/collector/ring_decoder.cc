@@ -1,0 +1,267 @@
+#include "collector/ring_decoder.h"
+
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "base/log.h"
+
+namespace gpuperf::collector {
+namespace {
+
+using cupti::CallKind;
+using ring::RecordHeader;
+using ring::RecordKind;
+
+uint64_t WordAt(const std::byte* payload, size_t index) {
+  uint64_t word = 0;
+  std::memcpy(&word, payload + index * 8, sizeof word);
+  return word;
+}
+
+// "" if the thread is gone already.
+std::string ThreadName(uint32_t tid) {
+  const std::string path = base::Format("/proc/self/task/%u/comm", tid);
+  std::FILE* file = std::fopen(path.c_str(), "re");
+  if (file == nullptr) return "";
+  char text[64] = {};
+  const size_t size = std::fread(text, 1, sizeof text - 1, file);
+  std::fclose(file);
+  std::string_view name(text, size);
+  while (!name.empty() && name.back() == '\n') name.remove_suffix(1);
+  return std::string(name);
+}
+
+CallKind KindOf(uint16_t aux) {
+  const uint32_t cbid = aux & ~uint32_t{ring::kDriverBit};
+  if ((aux & ring::kDriverBit) != 0) {
+    return cbid < cupti::kDriverCallCount ? cupti::kDriverCalls[cbid].kind : CallKind::kNotTraced;
+  }
+  return cbid < cupti::kRuntimeCallCount ? cupti::kRuntimeCalls[cbid].kind : CallKind::kNotTraced;
+}
+
+}  // namespace
+
+size_t RingDecoder::Drain() {
+  const bool retired = state_->retired.load(std::memory_order_acquire);
+  const uint32_t generation = state_->generation.load(std::memory_order_acquire);
+  const size_t bytes = state_->ring.Drain([&](const RecordHeader& header, const std::byte* payload) {
+    if (generation_ != generation) StartThread(generation);
+    Visit(header, payload);
+  });
+  if (retired) {
+    TakeLosses();
+    PrepareCut();
+    open_ = Open{};
+    annotations_.clear();
+    ring::Recycle(state_);
+  }
+  return bytes;
+}
+
+void RingDecoder::StartThread(uint32_t generation) {
+  generation_ = generation;
+  PrepareCut();  // rows of the thread that had this ring before
+  open_ = Open{};
+  annotations_.clear();
+  for (Symbol& symbol : symbols_) symbol = Symbol{};
+  const uint32_t tid = state_->tid.load(std::memory_order_relaxed);
+  Dictionaries& dictionaries = context_.batches.dictionaries;
+  const std::string name = ThreadName(tid);
+  dictionaries.threads.push_back({tid, name.empty() ? 0 : dictionaries.strings.Intern(name)});
+  thread_iid_ = static_cast<uint32_t>(dictionaries.threads.size());
+}
+
+void RingDecoder::TakeLosses() {
+  uint64_t first = 0;
+  uint64_t last = 0;
+  if (const uint64_t count = state_->lost_calls.Take(&first, &last)) {
+    context_.AddLoss(LossReason::kRingFull, EventKind::kCall, thread_iid_, count, first, last);
+  }
+  if (const uint64_t count = state_->lost_markers.Take(&first, &last)) {
+    context_.AddLoss(LossReason::kRingFull, EventKind::kMarker, thread_iid_, count, first, last);
+  }
+}
+
+void RingDecoder::PrepareCut() {
+  Batches& batches = context_.batches;
+  if (calls_.rows != 0) {
+    calls_.thread_iid = thread_iid_;
+    batches.calls.push_back(std::move(calls_));
+    calls_ = CallBatch{};
+  }
+  if (open_.active) {
+    batches.open_calls.push_back(
+        {thread_iid_, batches.dictionaries.call_sites.Intern(open_.site), open_.correlation, open_.enter_ns});
+  }
+  for (const OpenAnnotation& annotation : annotations_) {
+    batches.open_annotations.push_back({annotation.begin_ns, 0, annotation.name_iid, thread_iid_});
+  }
+}
+
+void RingDecoder::Visit(const RecordHeader& header, const std::byte* payload) {
+  Batches& batches = context_.batches;
+  switch (header.kind) {
+    case RecordKind::kPadding:
+      break;
+    case RecordKind::kCallEnter:
+      EnterCall(header, payload);
+      break;
+    case RecordKind::kCallExit:
+      ExitCall(header, payload);
+      break;
+    case RecordKind::kSymbol:
+      DefineSymbol(header, payload);
+      break;
+    case RecordKind::kStep: {
+      const uint64_t index = context_.counts.steps.load(std::memory_order_relaxed);
+      batches.steps.push_back({header.time_ns, index, thread_iid_, static_cast<int64_t>(WordAt(payload, 0)),
+                               static_cast<int64_t>(WordAt(payload, 1))});
+      AddTo(context_.counts.steps, 1);
+      ++batches.events;
+      break;
+    }
+    case RecordKind::kAnnotationBegin:
+      annotations_.push_back({header.time_ns, NameIid(header, payload)});
+      break;
+    case RecordKind::kAnnotationEnd:
+      if (annotations_.empty()) break;  // its begin was lost or before the session
+      batches.annotations.push_back(
+          {annotations_.back().begin_ns, header.time_ns, annotations_.back().name_iid, thread_iid_});
+      annotations_.pop_back();
+      ++batches.events;
+      break;
+    case RecordKind::kMark:
+      batches.marks.push_back({header.time_ns, NameIid(header, payload), thread_iid_});
+      ++batches.events;
+      break;
+    case RecordKind::kCounter: {
+      double value = 0;
+      std::memcpy(&value, payload, sizeof value);
+      batches.counters.push_back({header.time_ns, NameIid(header, payload + 8), thread_iid_, value});
+      ++batches.events;
+      break;
+    }
+    case RecordKind::kClockPair:
+      batches.clock_pairs.push_back({header.time_ns, WordAt(payload, 0), header.correlation});
+      break;
+    case RecordKind::kCuptiDropped:
+      context_.AddLoss(LossReason::kCuptiDropped, EventKind::kDevice, 0, WordAt(payload, 0), header.time_ns,
+                       header.time_ns);
+      break;
+  }
+}
+
+void RingDecoder::EnterCall(const RecordHeader& header, const std::byte* payload) {
+  // A call that is still open was left by an exception or a thread's end; it never gets a row.
+  ring::CallTarget target{};
+  std::memcpy(&target, payload, sizeof target);
+  const bool driver = (header.aux & ring::kDriverBit) != 0;
+  open_.active = true;
+  open_.enter_ns = header.time_ns;
+  open_.correlation_32 = header.correlation;
+  open_.correlation = context_.joins.Unwrap(header.correlation);
+  open_.kind = KindOf(header.aux);
+  open_.copy_kind = target.copy_kind;
+  const size_t operands = (size_t{header.words} * 8 - sizeof(RecordHeader) - sizeof target) / 8;
+  for (size_t i = 0; i < 3; ++i) open_.words[i] = i < operands ? WordAt(payload + sizeof target, i) : 0;
+  open_.site = CallSite{};
+  open_.site.stream_handle = target.stream;
+  open_.site.context = target.context;
+  open_.site.cbid = header.aux & ~uint32_t{ring::kDriverBit};
+  open_.site.domain = static_cast<uint8_t>(driver ? cupti::kDriverDomain : cupti::kRuntimeDomain);
+  open_.site.capture = static_cast<uint8_t>(target.capture);
+  if (open_.kind == CallKind::kLaunch) open_.site.function_name_iid = SymbolIid(open_.words[0]);
+  context_.joins.AddCall(open_.correlation);
+  context_.batches.cuda_seen = true;
+  AddTo(context_.counts.opened_calls, 1);
+}
+
+void RingDecoder::ExitCall(const RecordHeader& header, const std::byte* payload) {
+  // Without its enter: entered before the session.
+  if (!open_.active || open_.correlation_32 != header.correlation) return;
+  open_.active = false;
+  const auto row = calls_.rows;
+  calls_.Append(open_.enter_ns, header.time_ns, context_.batches.dictionaries.call_sites.Intern(open_.site),
+                open_.correlation);
+  if (header.aux != 0) {
+    calls_.result_row.Append(row);
+    calls_.result_code.Append(header.aux);
+  }
+  switch (open_.kind) {
+    case CallKind::kCopy:
+    case CallKind::kMemset:
+      calls_.copy_row.Append(row);
+      calls_.copy_destination.Append(open_.words[0]);
+      calls_.copy_source.Append(open_.words[1]);
+      calls_.copy_bytes.Append(open_.words[2]);
+      calls_.copy_kind.Append(open_.copy_kind);
+      break;
+    case CallKind::kGraphLaunch:
+      calls_.graph_row.Append(row);
+      calls_.graph_handle.Append(open_.words[0]);
+      break;
+    case CallKind::kSynchronize:
+      if (open_.words[0] == 0) break;
+      [[fallthrough]];
+    case CallKind::kEventRecord:
+    case CallKind::kEventWait:
+      calls_.event_row.Append(row);
+      calls_.event_handle.Append(open_.words[0]);
+      break;
+    case CallKind::kAllocate:
+    case CallKind::kFree:
+    case CallKind::kMemory: {
+      const bool has_address = size_t{header.words} * 8 > sizeof(RecordHeader);
+      calls_.memory_row.Append(row);
+      calls_.memory_address.Append(has_address ? WordAt(payload, 0) : open_.words[0]);
+      calls_.memory_bytes.Append(open_.words[1]);
+      break;
+    }
+    default:
+      break;
+  }
+  AddTo(context_.counts.calls, 1);
+  ++context_.batches.events;
+}
+
+void RingDecoder::DefineSymbol(const RecordHeader& header, const std::byte* payload) {
+  Symbol& symbol = symbols_[ring::ThreadState::SymbolSlot(WordAt(payload, 0))];
+  symbol.pointer = WordAt(payload, 0);
+  symbol.iid = NameIid(header, payload + 8);
+}
+
+uint32_t RingDecoder::SymbolIid(uint64_t pointer) const {
+  if (pointer == 0) return 0;
+  const Symbol& symbol = symbols_[ring::ThreadState::SymbolSlot(pointer)];
+  return symbol.pointer == pointer ? symbol.iid : 0;
+}
+
+uint32_t RingDecoder::NameIid(const RecordHeader& header, const std::byte* name) {
+  return context_.batches.dictionaries.strings.Intern({reinterpret_cast<const char*>(name), header.correlation});
+}
+
+template <typename Visitor>
+void RingDecoder::VisitNames(Visitor&& visit) {
+  for (Symbol& symbol : symbols_) visit(symbol.iid);
+  visit(open_.site.function_name_iid);
+  for (OpenAnnotation& annotation : annotations_) visit(annotation.name_iid);
+}
+
+void RingDecoder::SaveNames() {
+  const StringTable& strings = context_.batches.dictionaries.strings;
+  VisitNames([&](const uint32_t& iid) { saved_names_.push_back(iid == 0 ? "" : strings.EntryOf(iid)); });
+}
+
+void RingDecoder::RestoreNames() {
+  StringTable& strings = context_.batches.dictionaries.strings;
+  size_t next = 0;
+  VisitNames([&](uint32_t& iid) {
+    const std::string& name = saved_names_[next++];
+    if (iid != 0) iid = strings.Intern(name);
+  });
+  saved_names_ = {};
+}
+
+}  // namespace gpuperf::collector

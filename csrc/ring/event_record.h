@@ -1,0 +1,77 @@
+// What application threads write into their rings: 8-byte words, host byte order, never leaving the process.
+//
+//   byte 0        1      2 … 3     4 … 7           8 … 15
+//   ┌───────────┬──────┬─────────┬───────────────┬──────────────────┐
+//   │ words     │ kind │ aux     │ correlation   │ time (host ns)   │   header, 16 bytes
+//   └───────────┴──────┴─────────┴───────────────┴──────────────────┘
+//   words: length of the record with its header, in 8-byte words (2 … 255)
+//
+//   kind              aux                        correlation     after the header
+//   kPadding          –                          –               (rest of the ring up to its end)
+//   kCallEnter        cbid | kDriverBit          CUPTI's id      CallTarget, then operands by CallKind:
+//                                                                  launch: symbol name pointer
+//                                                                  graph launch, event: handle
+//                                                                  copy, memset: destination, source, bytes
+//                                                                  allocate, free, memory: address, bytes
+//   kCallExit         return code                CUPTI's id      allocate: address (else nothing)
+//   kSymbol           –                          length          pointer, then the characters it points to
+//   kStep             –                          –               samples, tokens (int64, -1 = not given)
+//   kAnnotationBegin  –                          length          name
+//   kAnnotationEnd    –                          –               –
+//   kMark             –                          length          name
+//   kCounter          –                          length          value (double), name
+//   kClockPair        –                          width in ns     CUPTI's time
+//   kCuptiDropped     –                          –               records that CUPTI says it dropped
+#ifndef GPUPERF_RING_EVENT_RECORD_H_
+#define GPUPERF_RING_EVENT_RECORD_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gpuperf::ring {
+
+enum class RecordKind : uint8_t {
+  kPadding = 1,
+  kCallEnter,
+  kCallExit,
+  kSymbol,
+  kStep,
+  kAnnotationBegin,
+  kAnnotationEnd,
+  kMark,
+  kCounter,
+  kClockPair,
+  kCuptiDropped,
+};
+
+inline constexpr uint16_t kDriverBit = 0x8000;
+inline constexpr size_t kMaxRecordBytes = 255 * 8;
+inline constexpr size_t kMaxNameBytes = 1024;  // longer names are cut
+
+struct RecordHeader {
+  uint8_t words;
+  RecordKind kind;
+  uint16_t aux;
+  uint32_t correlation;
+  uint64_t time_ns;
+};
+static_assert(sizeof(RecordHeader) == 16);
+
+// Same values as the schema's CaptureState.
+enum class CaptureState : uint8_t { kNone = 0, kCapturing = 1, kUnknown = 2 };
+
+// The part of kCallEnter that every call has.
+struct CallTarget {
+  uint32_t context;  // CUPTI context id
+  CaptureState capture;
+  uint8_t copy_kind;  // cudaMemcpyKind
+  uint16_t reserved;
+  uint64_t stream;  // handle
+};
+static_assert(sizeof(CallTarget) == 16);
+
+inline constexpr size_t WordsFor(size_t bytes) { return (bytes + 7) / 8; }
+
+}  // namespace gpuperf::ring
+
+#endif  // GPUPERF_RING_EVENT_RECORD_H_

@@ -1,0 +1,529 @@
+#include "session/session.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fork_guard.h"
+#include "base/log.h"
+#include "collector/collector.h"
+#include "cupti/cupti_api.h"
+#include "cupti/call_table.h"
+#include "ring/buffer_pool.h"
+#include "session/driver.h"
+#include "session/flush_thread.h"
+#include "session/options.h"
+#include "session/run_info.h"
+#include "session/slot.h"
+#include "source/active.h"
+#include "source/activity_source.h"
+#include "source/call_source.h"
+#include "source/marker_source.h"
+#include "trace/trace_writer.h"
+
+namespace gpuperf::session {
+namespace {
+
+using base::Format;
+using base::Log;
+using base::LogLevel;
+
+// CUpti_ActivityAttribute and CUpti_ActivityFlag values.
+constexpr uint32_t kZeroedOutActivityBuffer = 5;
+constexpr uint32_t kFlushFinished = 0;
+constexpr uint32_t kFlushForced = 1;
+constexpr uint32_t kDriverGetVersionCall = 2;  // callback id of cuDriverGetVersion
+// From this CUPTI on (CUDA 12.9) a refused buffer request does not crash it.
+constexpr uint32_t kMayRefuseSince = 27;
+// Up to this CUPTI (CUDA 12.4) finalizing a process with CUDA graphs may crash it.
+constexpr uint32_t kFinalizeUnsafeUpTo = 22;
+
+// Schema OutageReason.
+constexpr uint8_t kOutageYielded = 2;
+
+struct Capture {
+  Options options;
+  const Driver* driver = nullptr;
+  const cupti::Api* api = nullptr;
+  cupti::Subscriber subscriber = nullptr;
+  RunInfoParts run_info;
+  std::unique_ptr<collector::ChunkSink> sink;
+  trace::TraceWriter* writer = nullptr;  // the sink, if it is a file
+  std::unique_ptr<collector::Collector> collector;
+  std::unique_ptr<FlushThread> flush;
+  bool finalized = false;
+  uint64_t finalize_ns = 0;
+};
+
+struct Process {
+  std::mutex mutex;
+  std::atomic<int> state{GPUPERF_STATE_IDLE};
+  std::atomic<bool> busy{false};  // in Start or Stop: InitializeInjection may be called from inside
+  std::unique_ptr<Capture> capture;  // the current or the last
+  std::string error;
+  std::vector<std::pair<std::string, std::string>> versions;
+  std::set<std::string> own_paths;  // traces of earlier sessions of this process
+  std::mutex info_mutex;            // guards what the flush thread adds: capture->run_info and versions
+};
+
+Process& TheProcess() {
+  static auto* process = new Process();  // immortal
+  return *process;
+}
+
+const cupti::Api* g_api = nullptr;  // for FinalizeInCallback
+uint64_t g_finalize_ns = 0;
+bool g_finalized = false;
+
+void ForkedChild() {
+  source::SetActive(false);
+  ring::ForgetInForkedChild();
+}
+
+gpuperf_status Refuse(Process& process, gpuperf_status status, const std::string& why) {
+  process.error = why;
+  return status;
+}
+
+// When this process began, CLOCK_REALTIME.
+uint64_t ProcessStartNs() {
+  std::FILE* file = std::fopen("/proc/self/stat", "re");
+  if (file == nullptr) return 0;
+  char text[2048] = {};
+  const size_t size = std::fread(text, 1, sizeof text - 1, file);
+  std::fclose(file);
+  const char* field = size == 0 ? nullptr : std::strrchr(text, ')');
+  for (int i = 0; field != nullptr && i < 20; ++i) field = std::strchr(field + 1, ' ');
+  if (field == nullptr) return 0;
+  const uint64_t since_boot_ns =
+      std::strtoull(field, nullptr, 10) * (1'000'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
+  return base::ReadClock(CLOCK_REALTIME) - base::ReadClock(CLOCK_BOOTTIME) + since_boot_ns;
+}
+
+std::string ExpandName(const std::string& pattern, const Options& options, const Ranks& ranks) {
+  std::string name;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '%' || i + 1 == pattern.size()) {
+      name += pattern[i];
+      continue;
+    }
+    switch (pattern[++i]) {
+      case 'h': name += HostName(); break;
+      case 'p': name += std::to_string(getpid()); break;
+      case 'r': name += std::to_string(ranks.rank.value_or(0)); break;
+      case 's': name += options.script.empty() ? ScriptName(CommandLine()) : options.script; break;
+      case '%': name += '%'; break;
+      default: name += std::string("%") + pattern[i];
+    }
+  }
+  return name;
+}
+
+trace::OutputPlan PlanOutput(Process& process, const Options& options, const Ranks& ranks) {
+  trace::OutputPlan plan;
+  plan.path = ExpandName(options.output, options, ranks);
+  plan.suffix = Format("-r%u-%d", ranks.rank.value_or(0), static_cast<int>(getpid()));
+  plan.force = options.force;
+  plan.run_start_ns = options.run_start_ns != 0 ? options.run_start_ns : ProcessStartNs();
+  if (process.own_paths.count(plan.path) != 0) plan.run_start_ns = UINT64_MAX;
+  return plan;
+}
+
+bool Writable(const std::string& path, std::string* why) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return true;
+  *why = Format("cannot write the trace into %s: %s; choose another place with -o/--output", folder.c_str(),
+                std::strerror(errno));
+  return false;
+}
+
+gpuperf_status Subscribe(Process& process, Capture& capture) {
+  const cupti::Api& api = *capture.api;
+  const int result = api.Subscribe(&capture.subscriber, source::OnCallback, nullptr);
+  if (result == cupti::kSuccess) return GPUPERF_OK;
+  if (result == cupti::kMultipleSubscribers) {
+    const std::string holder = SlotHolder(api);
+    return Refuse(process, GPUPERF_BUSY,
+                  Format("CUPTI is in use by %s; it serves one tool at a time, so run the job without that tool (nsys, "
+                         "ncu, compute-sanitizer, an earlier torch.profiler session)",
+                         holder.empty() ? "another tool" : holder.c_str()));
+  }
+  return Refuse(process, GPUPERF_UNAVAILABLE,
+                Format("CUPTI cannot be used: %s; is a GPU visible to this process (nvidia-smi)?",
+                       api.Describe(result).c_str()));
+}
+
+gpuperf_status EnableActivity(Process& process, Capture& capture) {
+  const cupti::Api& api = *capture.api;
+  uint8_t zeroed = 1;
+  size_t size = sizeof zeroed;
+  api.ActivitySetAttribute(kZeroedOutActivityBuffer, &size, &zeroed);  // ours are; without it CUPTI clears them again
+  source::SetMayRefuseBuffers(api.version >= kMayRefuseSince);
+  int result = api.ActivityRegisterCallbacks(source::OnBufferRequested, source::OnBufferCompleted);
+  for (const uint32_t kind : cupti::kTracedKinds) {
+    if (result == cupti::kSuccess) result = api.ActivityEnable(kind);
+  }
+  if (result == cupti::kSuccess) return GPUPERF_OK;
+  for (const uint32_t kind : cupti::kTracedKinds) api.ActivityDisable(kind);
+  return Refuse(process, GPUPERF_UNAVAILABLE,
+                Format("CUPTI cannot record this GPU's activity: %s", api.Describe(result).c_str()));
+}
+
+void UpdateRunInfo(Process& process, Capture& capture) {
+  capture.run_info.versions = process.versions;
+  capture.collector->SetRunInfo(BuildRunInfo(capture.run_info));
+}
+
+// Flush thread: devices can be asked only once CUDA is up, and NVML takes its time.
+void CompleteRunInfo(Process& process, Capture& capture) {
+  if (!capture.run_info.devices.empty()) return;
+  std::string devices = BuildDevices(*capture.driver);
+  if (devices.empty()) return;
+  const std::lock_guard<std::mutex> lock(process.info_mutex);
+  capture.run_info.devices = std::move(devices);
+  capture.run_info.driver_version = DriverVersion();
+  int version = 0;
+  capture.driver->DriverGetVersion(&version);
+  capture.run_info.cuda_driver_api = static_cast<uint32_t>(version);
+  UpdateRunInfo(process, capture);
+}
+
+void MakeSink(Capture& capture, const trace::OutputPlan& plan) {
+  if (capture.options.output.empty()) {
+    capture.sink = std::make_unique<trace::NullSink>();
+    return;
+  }
+  trace::WriterOptions writer;
+  writer.output = plan;
+  writer.max_part_bytes = capture.options.max_part_bytes;
+  writer.process_info = BuildProcessInfo(capture.options.cmdline);
+  writer.clock_snapshot = BuildClockSnapshot();
+  if (getrandom(writer.uuid.data(), writer.uuid.size(), GRND_NONBLOCK) < 0) {
+    const uint64_t now = base::NowNs();
+    std::memcpy(writer.uuid.data(), &now, sizeof now);
+  }
+  auto sink = std::make_unique<trace::TraceWriter>(std::move(writer));
+  capture.writer = sink.get();
+  capture.sink = std::move(sink);
+}
+
+gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t count, EntryWay way) {
+  auto capture = std::make_unique<Capture>();
+  std::string why;
+  if (!ParseOptions(given, count, &capture->options, &why)) return Refuse(process, GPUPERF_INVALID_OPTION, why);
+  const Options& options = capture->options;
+  LogLevel level = LogLevel::kWarning;
+  base::ParseLogLevel(options.log, &level);
+  base::SetLogLevel(level);
+  if (options.disable) return Refuse(process, GPUPERF_DISABLED, "GPUPERF_DISABLE is set");
+  for (const std::string& variable : UnknownVariables()) {
+    Log(LogLevel::kWarning, "%s is no variable of gpuperf's and was ignored (docs/options.md lists them)",
+        variable.c_str());
+  }
+
+  const Ranks ranks = ReadRanks();
+  const trace::OutputPlan plan = PlanOutput(process, options, ranks);
+  if (!options.output.empty()) {
+    if (!options.force && trace::StoodBeforeRun(plan)) {
+      return Refuse(process, GPUPERF_OUTPUT_EXISTS,
+                    Format("%s exists already; choose another name or pass -f/--force to replace it",
+                           plan.path.c_str()));
+    }
+    if (!Writable(plan.path, &why)) return Refuse(process, GPUPERF_OUTPUT_UNWRITABLE, why);
+  }
+
+  capture->driver = LoadDriver();
+  if (capture->driver == nullptr) {
+    return Refuse(process, GPUPERF_UNAVAILABLE,
+                  "no NVIDIA driver (libcuda.so.1) in this machine or container: nothing can be recorded");
+  }
+  if (way == EntryWay::kApi) {
+    const int result = capture->driver->Init(0);
+    if (result != kCudaSuccess) {
+      return Refuse(process, GPUPERF_UNAVAILABLE,
+                    Format("no usable GPU: cuInit says %s; nothing can be recorded",
+                           capture->driver->Describe(result).c_str()));
+    }
+  }
+  capture->api = cupti::Load(options.cupti, &why);
+  if (capture->api == nullptr) return Refuse(process, GPUPERF_UNAVAILABLE, why);
+  if (!ring::Pool().Open(options.pool_bytes)) {
+    return Refuse(process, GPUPERF_UNEXPECTED, "no address space for activity buffers");
+  }
+  ring::SetRingBytes(options.ring_bytes);
+  base::ArmForkGuard(ForkedChild);
+
+  const gpuperf_status subscribed = Subscribe(process, *capture);
+  if (subscribed != GPUPERF_OK) return subscribed;
+
+  capture->run_info.ranks = ranks;
+  capture->run_info.cupti = capture->api;
+  capture->run_info.options = DescribeOptions(options);
+  capture->run_info.warnings = KnownProblems(capture->api->version);
+  for (const std::string& warning : capture->run_info.warnings) Log(LogLevel::kWarning, "%s", warning.c_str());
+  MakeSink(*capture, plan);
+  collector::CollectorOptions collector_options;
+  collector_options.flush_cpu_ns = FlushThread::CpuNs;
+  collector_options.refused_buffers = &source::RefusedBuffers();
+  capture->collector =
+      std::make_unique<collector::Collector>(*capture->api, *capture->sink, collector_options);
+  Capture* running = capture.get();
+  capture->flush = std::make_unique<FlushThread>(*capture->api, static_cast<uint32_t>(options.flush_ms),
+                                                 [&process, running] { CompleteRunInfo(process, *running); });
+  {
+    const std::lock_guard<std::mutex> lock(process.info_mutex);
+    UpdateRunInfo(process, *capture);
+  }
+  EmitClocks(*capture->api);
+
+  source::ResetCallSource();
+  source::SetActive(true);
+  const gpuperf_status enabled = EnableActivity(process, *capture);
+  if (enabled != GPUPERF_OK) {
+    source::SetActive(false);
+    capture->api->Unsubscribe(capture->subscriber);
+    return enabled;
+  }
+  source::EnableTracedCalls(*capture->api, capture->subscriber);
+  capture->collector->Start();
+  capture->flush->Start();
+  process.capture = std::move(capture);
+  process.state.store(GPUPERF_STATE_RUNNING, std::memory_order_release);
+  Log(LogLevel::kInfo, "recording with %s", process.capture->api->path.c_str());
+  return GPUPERF_OK;
+}
+
+// Runs inside the exit callback of our own driver call: the one place where CUPTI can be detached safely while the
+// process has CUDA graphs and other threads launch.
+void FinalizeInCallback() {
+  const uint64_t begin = base::NowNs();
+  g_finalized = g_api->Finalize() == cupti::kSuccess;
+  g_finalize_ns = base::NowNs() - begin;
+}
+
+// Detaches CUPTI, which alone gives the speed back. False: it stays attached.
+bool Detach(Capture& capture) {
+  const cupti::Api& api = *capture.api;
+  if (!capture.options.finalize || api.version <= kFinalizeUnsafeUpTo || source::CapturingGraphs()) {
+    api.Unsubscribe(capture.subscriber);
+    return false;
+  }
+  g_api = &api;
+  g_finalized = false;
+  g_finalize_ns = 0;
+  source::RunAtNextExit(FinalizeInCallback);
+  void* context = nullptr;
+  if (capture.driver->CtxGetCurrent(&context) == kCudaSuccess && context != nullptr) {
+    capture.driver->CtxSynchronize();
+  }
+  if (!g_finalized) {  // no context here: a call that needs none
+    api.EnableCallback(1, capture.subscriber, cupti::kDriverDomain, kDriverGetVersionCall);
+    int version = 0;
+    capture.driver->DriverGetVersion(&version);
+  }
+  source::RunAtNextExit(nullptr);
+  capture.finalize_ns = g_finalize_ns;
+  if (!g_finalized) api.Unsubscribe(capture.subscriber);
+  return g_finalized;
+}
+
+std::string SummaryLine(const Capture& capture, const gpuperf_stats& stats) {
+  const std::string path = capture.writer == nullptr ? "" : capture.writer->path();
+  const auto number = [](uint64_t value) { return static_cast<unsigned long long>(value); };
+  std::string line = path.empty() ? std::string("nothing written") : path;
+  if (!path.empty()) line += Format(", %.1f MB", static_cast<double>(stats.written_bytes) / 1e6);
+  line += Format(": %llu steps, %llu kernels; own callbacks %.3f s, collector CPU %.3f s, CUPTI's own share not "
+                 "measured; %llu records lost",
+                 number(stats.steps), number(stats.kernels), static_cast<double>(stats.callback_ns) / 1e9,
+                 static_cast<double>(stats.collector_cpu_ns) / 1e9, number(stats.lost));
+  if (stats.unjoined != 0) line += Format(", %llu without their launch", number(stats.unjoined));
+  if (!path.empty()) line += "; next: gpuperf report " + path;
+  return line;
+}
+
+void FillStats(const Capture& capture, gpuperf_stats* stats) {
+  const collector::Counts& counts = capture.collector->counts();
+  const collector::SelfCost cost = capture.collector->self_cost();
+  const auto relaxed = std::memory_order_relaxed;
+  stats->kernels = counts.kernels.load(relaxed);
+  stats->copies = counts.copies.load(relaxed);
+  stats->memsets = counts.memsets.load(relaxed);
+  stats->calls = counts.calls.load(relaxed);
+  stats->opened_calls = counts.opened_calls.load(relaxed);
+  stats->steps = counts.steps.load(relaxed);
+  stats->lost = counts.lost.load(relaxed);
+  stats->unjoined = counts.unjoined.load(relaxed);
+  stats->written_bytes = capture.writer == nullptr ? 0 : capture.writer->written_bytes();
+  stats->callback_ns = cost.callback_ns;
+  stats->collector_cpu_ns = cost.collector_cpu_ns + cost.flush_cpu_ns;
+  stats->ring_bytes = cost.ring_bytes;
+  stats->buffer_bytes_peak = cost.buffer_bytes_peak;
+  stats->finalize_ns = capture.finalize_ns;
+}
+
+void StopLocked(Process& process, const char* yield_to) {
+  Capture& capture = *process.capture;
+  const cupti::Api& api = *capture.api;
+  capture.flush->Stop();
+  bool alive = true;
+  {
+    // Our own waiting is not the job's.
+    const source::MuteThisThread mute;
+    if (source::CapturingGraphs()) {
+      Log(LogLevel::kWarning, "stopped during a CUDA graph capture: the GPU was not waited for, last records may miss");
+    } else {
+      alive = SynchronizeAllDevices(*capture.driver);
+    }
+  }
+  std::vector<collector::Outage> outages;
+  if (alive) {
+    api.ActivityFlushAll(kFlushFinished);
+    size_t dropped = 0;
+    api.ActivityGetNumDroppedRecords(nullptr, 0, &dropped);
+    if (dropped != 0) source::EmitCuptiDropped(dropped);
+    EmitClocks(api);
+    source::SetActive(false);
+    for (const uint32_t kind : cupti::kTracedKinds) api.ActivityDisable(kind);
+    api.ActivityFlushAll(kFlushForced);
+    capture.finalized = Detach(capture);
+  }
+  source::SetActive(false);
+  if (yield_to != nullptr) outages.push_back({kOutageYielded, base::NowNs(), 0, yield_to});
+  {
+    const std::lock_guard<std::mutex> lock(process.info_mutex);
+    const Ranks ranks = ReadRanks();
+    if (ranks.rank) capture.run_info.ranks = ranks;
+    UpdateRunInfo(process, capture);
+  }
+  capture.collector->Stop(std::move(outages));
+  if (capture.writer != nullptr && !capture.writer->path().empty()) process.own_paths.insert(capture.writer->path());
+  process.state.store(yield_to != nullptr ? GPUPERF_STATE_YIELDED : GPUPERF_STATE_STOPPED, std::memory_order_release);
+
+  gpuperf_stats stats{};
+  FillStats(capture, &stats);
+  if (yield_to != nullptr) {
+    base::Print(Format("stopped recording: %s begins and needs CUPTI for itself", yield_to));
+  }
+  if (!capture.options.quiet && stats.opened_calls + stats.kernels + stats.steps != 0) {
+    base::Print(SummaryLine(capture, stats));
+  }
+}
+
+// Marks Start and Stop as under way for as long as it lives.
+class Busy {
+ public:
+  explicit Busy(Process& process) : process_(process), lock_(process.mutex) { process_.busy.store(true); }
+  ~Busy() { process_.busy.store(false); }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  Process& process_;
+  std::lock_guard<std::mutex> lock_;
+};
+
+}  // namespace
+
+gpuperf_status Start(const gpuperf_option* options, size_t count, EntryWay way) noexcept {
+  if (base::InForkedChild()) return GPUPERF_DISABLED;
+  Process& process = TheProcess();
+  // CUDA's initialisation, started by a Start of ours, loads this very library again.
+  if (way == EntryWay::kInjection && process.busy.load()) return GPUPERF_ALREADY_RUNNING;
+  const Busy busy(process);
+  if (process.state.load() == GPUPERF_STATE_RUNNING) return GPUPERF_ALREADY_RUNNING;
+  try {
+    return StartLocked(process, options, count, way);
+  } catch (const std::exception& failure) {
+    source::SetActive(false);
+    return Refuse(process, GPUPERF_UNEXPECTED, Format("could not start: %s", failure.what()));
+  }
+}
+
+gpuperf_status Stop(const char* yield_to) noexcept {
+  if (base::InForkedChild()) return GPUPERF_NOT_RUNNING;
+  Process& process = TheProcess();
+  if (process.state.load() != GPUPERF_STATE_RUNNING) return GPUPERF_NOT_RUNNING;
+  const Busy busy(process);
+  if (process.state.load() != GPUPERF_STATE_RUNNING) return GPUPERF_NOT_RUNNING;
+  try {
+    StopLocked(process, yield_to);
+    return GPUPERF_OK;
+  } catch (const std::exception& failure) {
+    source::SetActive(false);
+    process.state.store(GPUPERF_STATE_STOPPED);
+    return Refuse(process, GPUPERF_UNEXPECTED, Format("could not stop cleanly: %s", failure.what()));
+  }
+}
+
+gpuperf_status Flush(uint32_t timeout_ms) noexcept {
+  if (base::InForkedChild()) return GPUPERF_NOT_RUNNING;
+  Process& process = TheProcess();
+  const Busy busy(process);
+  if (process.state.load() != GPUPERF_STATE_RUNNING) return GPUPERF_NOT_RUNNING;
+  process.capture->flush->FlushNow(timeout_ms);
+  return process.capture->collector->Flush(timeout_ms) ? GPUPERF_OK : GPUPERF_UNEXPECTED;
+}
+
+gpuperf_state State() noexcept {
+  if (base::InForkedChild()) return GPUPERF_STATE_FORKED;
+  return static_cast<gpuperf_state>(TheProcess().state.load(std::memory_order_acquire));
+}
+
+gpuperf_status Stats(gpuperf_stats* stats) noexcept {
+  if (stats == nullptr || stats->struct_size < sizeof stats->struct_size) return GPUPERF_INVALID_OPTION;
+  gpuperf_stats full{};
+  gpuperf_status status = GPUPERF_NOT_RUNNING;
+  if (!base::InForkedChild()) {
+    Process& process = TheProcess();
+    const std::lock_guard<std::mutex> lock(process.mutex);
+    if (process.capture != nullptr) {
+      FillStats(*process.capture, &full);
+      status = GPUPERF_OK;
+    }
+  }
+  full.struct_size = std::min(stats->struct_size, sizeof full);
+  std::memcpy(stats, &full, full.struct_size);
+  return status;
+}
+
+std::string OutputPath() noexcept {
+  if (base::InForkedChild()) return "";
+  Process& process = TheProcess();
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  return process.capture != nullptr && process.capture->writer != nullptr ? process.capture->writer->path() : "";
+}
+
+std::string LastError() noexcept {
+  if (base::InForkedChild()) return "gpuperf does nothing in forked processes";
+  Process& process = TheProcess();
+  const std::lock_guard<std::mutex> lock(process.mutex);
+  return process.error;
+}
+
+void SetVersion(const char* key, const char* value) noexcept {
+  if (base::InForkedChild() || key == nullptr || value == nullptr) return;
+  Process& process = TheProcess();
+  const std::lock_guard<std::mutex> info_lock(process.info_mutex);
+  for (auto& [known, text] : process.versions) {
+    if (known == key) {
+      text = value;
+      return;
+    }
+  }
+  process.versions.emplace_back(key, value);
+}
+
+}  // namespace gpuperf::session

@@ -1,0 +1,97 @@
+// Which streams are capturing into a CUDA graph: a launch there becomes a graph node and will never have a device
+// record. CUDA may not be asked inside a CUPTI callback, so this follows the calls themselves: begin and end of a
+// capture, and the event record → wait edges by which a capture spreads to other streams.
+//
+// Any thread, from callbacks; lock-free. While no capture is going on StateOf costs one load. Tables are small and
+// fixed; when they overflow, or a capture began before we did, the answer is kUnknown, never a guess.
+#ifndef GPUPERF_SOURCE_CAPTURE_TRACKER_H_
+#define GPUPERF_SOURCE_CAPTURE_TRACKER_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "ring/event_record.h"
+
+namespace gpuperf::source {
+
+// A lock-free set of few 64-bit values, 0 excluded.
+template <size_t kCapacity>
+class SmallSet {
+ public:
+  bool Insert(uint64_t value) noexcept {
+    if (Contains(value)) return true;
+    for (auto& slot : slots_) {
+      uint64_t none = 0;
+      if (slot.compare_exchange_strong(none, value, std::memory_order_relaxed)) return true;
+    }
+    return false;
+  }
+  bool Contains(uint64_t value) const noexcept {
+    for (const auto& slot : slots_) {
+      if (slot.load(std::memory_order_relaxed) == value) return true;
+    }
+    return false;
+  }
+  void Clear() noexcept {
+    for (auto& slot : slots_) slot.store(0, std::memory_order_relaxed);
+  }
+
+ private:
+  std::array<std::atomic<uint64_t>, kCapacity> slots_{};
+};
+
+class CaptureTracker {
+ public:
+  bool Active() const noexcept { return captures_.load(std::memory_order_relaxed) != 0; }
+
+  ring::CaptureState StateOf(uint64_t stream) const noexcept {
+    if (captures_.load(std::memory_order_relaxed) == 0) return ring::CaptureState::kNone;
+    if (streams_.Contains(stream)) return ring::CaptureState::kCapturing;
+    return overflowed_.load(std::memory_order_relaxed) ? ring::CaptureState::kUnknown : ring::CaptureState::kNone;
+  }
+
+  // Each after its call returned without error.
+  void Begin(uint64_t stream) noexcept {
+    captures_.fetch_add(1, std::memory_order_relaxed);
+    AddStream(stream);
+  }
+  void End() noexcept {
+    int64_t captures = captures_.load(std::memory_order_relaxed);
+    do {
+      if (captures == 0) return;  // began before we did
+    } while (!captures_.compare_exchange_weak(captures, captures - 1, std::memory_order_relaxed));
+    // Streams of one of several captures stay marked until the last of them ends: rather unknown than wrong.
+    if (captures == 1) Reset();
+    else overflowed_.store(true, std::memory_order_relaxed);
+  }
+  void EventRecorded(uint64_t event, uint64_t stream) noexcept {
+    if (StateOf(stream) != ring::CaptureState::kCapturing) return;
+    if (!events_.Insert(event)) overflowed_.store(true, std::memory_order_relaxed);
+  }
+  void StreamWaits(uint64_t stream, uint64_t event) noexcept {
+    if (captures_.load(std::memory_order_relaxed) != 0 && events_.Contains(event)) AddStream(stream);
+  }
+
+  void Reset() noexcept {
+    captures_.store(0, std::memory_order_relaxed);
+    overflowed_.store(false, std::memory_order_relaxed);
+    streams_.Clear();
+    events_.Clear();
+  }
+
+ private:
+  void AddStream(uint64_t stream) noexcept {
+    if (!streams_.Insert(stream)) overflowed_.store(true, std::memory_order_relaxed);
+  }
+
+  std::atomic<int64_t> captures_{0};
+  std::atomic<bool> overflowed_{false};
+  SmallSet<64> streams_;
+  SmallSet<256> events_;
+};
+
+}  // namespace gpuperf::source
+
+#endif  // GPUPERF_SOURCE_CAPTURE_TRACKER_H_

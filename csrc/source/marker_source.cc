@@ -1,0 +1,69 @@
+#include "source/marker_source.h"
+
+#include <cstring>
+#include <new>
+
+#include "base/clock.h"
+#include "ring/thread_state.h"
+#include "source/active.h"
+
+namespace gpuperf::source {
+namespace {
+
+using ring::RecordHeader;
+using ring::RecordKind;
+
+// header, then `words`, then `name`.
+void Emit(RecordKind kind, uint64_t time_ns, uint32_t correlation, const uint64_t* words, size_t word_count,
+          std::string_view name) noexcept {
+  ring::ThreadState* thread = ring::Current();
+  if (thread == nullptr) return;
+  const size_t bytes = sizeof(RecordHeader) + word_count * 8 + ring::WordsFor(name.size()) * 8;
+  std::byte* record = thread->ring.Reserve(bytes);
+  if (record == nullptr) {
+    thread->lost_markers.Add(time_ns);
+    return;
+  }
+  new (record) RecordHeader{static_cast<uint8_t>(bytes / 8), kind, 0, correlation, time_ns};
+  if (word_count != 0) std::memcpy(record + sizeof(RecordHeader), words, word_count * 8);
+  if (!name.empty()) std::memcpy(record + sizeof(RecordHeader) + word_count * 8, name.data(), name.size());
+  thread->ring.Commit();
+}
+
+void EmitNamed(RecordKind kind, const uint64_t* words, size_t word_count, std::string_view name) noexcept {
+  if (!Active()) return;
+  name = name.substr(0, ring::kMaxNameBytes);
+  Emit(kind, base::NowNs(), static_cast<uint32_t>(name.size()), words, word_count, name);
+}
+
+}  // namespace
+
+void EmitStep(int64_t samples, int64_t tokens) noexcept {
+  const uint64_t words[2] = {static_cast<uint64_t>(samples), static_cast<uint64_t>(tokens)};
+  EmitNamed(RecordKind::kStep, words, 2, {});
+}
+
+void EmitAnnotationBegin(std::string_view name) noexcept {
+  EmitNamed(RecordKind::kAnnotationBegin, nullptr, 0, name);
+}
+
+void EmitAnnotationEnd() noexcept { EmitNamed(RecordKind::kAnnotationEnd, nullptr, 0, {}); }
+
+void EmitMark(std::string_view name) noexcept { EmitNamed(RecordKind::kMark, nullptr, 0, name); }
+
+void EmitCounter(std::string_view name, double value) noexcept {
+  uint64_t word = 0;
+  static_assert(sizeof word == sizeof value);
+  std::memcpy(&word, &value, sizeof word);
+  EmitNamed(RecordKind::kCounter, &word, 1, name);
+}
+
+void EmitClockPair(uint64_t host_ns, uint64_t device_ns, uint32_t width_ns) noexcept {
+  Emit(RecordKind::kClockPair, host_ns, width_ns, &device_ns, 1, {});
+}
+
+void EmitCuptiDropped(uint64_t records) noexcept {
+  Emit(RecordKind::kCuptiDropped, base::NowNs(), 0, &records, 1, {});
+}
+
+}  // namespace gpuperf::source
