@@ -126,6 +126,9 @@ EXPORT int nvmlDeviceGetMemoryInfo(Device, Memory* memory) {
 }
 
 EXPORT int nvmlGpmQueryDeviceSupport(Device, GpmSupport* support) { return support->is_supported = 1, kSuccess; }
+EXPORT int nvmlDeviceGetEccMode(Device, unsigned* current, unsigned* pending) {
+  return *current = *pending = 1, kSuccess;
+}
 EXPORT int nvmlDeviceGetMigMode(Device, unsigned* current, unsigned* pending) {
   return *current = *pending = 0, kSuccess;
 }
