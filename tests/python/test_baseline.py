@@ -12,7 +12,7 @@ import pytest
 
 BUILD = Path(os.environ.get("GPUPERF_TEST_BUILD", Path(__file__).resolve().parents[2] / "build" / "release"))
 BASELINE = BUILD / "benchmarks" / "libgpuperf_baseline.so"
-GPUPERF = BUILD / "libgpuperf.so"
+GPUPERF = BUILD / "lib" / "libgpuperf.so"
 REPLAY = BUILD / "fakes" / "gpuperf-replay"
 
 
