@@ -59,7 +59,7 @@ class Job:
             keep
             | {
                 "LD_LIBRARY_PATH": str(self.build / "fakes"),
-                "CUDA_INJECTION64_PATH": str(self.build / "libgpuperf.so"),
+                "CUDA_INJECTION64_PATH": str(self.build / "lib" / "libgpuperf.so"),
                 "GPUPERF_OUTPUT": str(self.trace_path),
                 "GPUPERF_FAKE_VIOLATIONS": str(self.violations),
                 "ASAN_OPTIONS": "detect_leaks=0",
@@ -112,7 +112,7 @@ class Job:
 @pytest.fixture(params=builds(), ids=lambda build: build.name)
 def job(request: pytest.FixtureRequest, tmp_path: Path) -> Job:
     build: Path = request.param
-    for needed in (build / "libgpuperf.so", build / "fakes" / "gpuperf-replay"):
+    for needed in (build / "lib" / "libgpuperf.so", build / "fakes" / "gpuperf-replay"):
         if not needed.exists():
             pytest.skip(f"{needed} is not built (make test builds it)")
     return Job(build, tmp_path)
@@ -132,9 +132,12 @@ def by_stream(rows: list[Row]) -> dict[tuple[int, ...], list[Row]]:
     return dict(out)
 
 
-def assert_records(table: trace_decode.Table, expected: list[Row], what: str) -> None:
-    """Every stream's rows equal the raw records, in order, in every field that the record has."""
+def assert_records(table: trace_decode.Table, expected: list[Row], what: str, ordered: bool = True) -> None:
+    """Every stream's rows equal the raw records in every field that the record has, in order of delivery or of time."""
     seen, wanted = by_stream(table_rows(table)), by_stream(expected)
+    if not ordered:
+        for rows in (*seen.values(), *wanted.values()):
+            rows.sort(key=lambda row: (row["start"], row["correlation"]))
     assert {k: len(v) for k, v in seen.items()} == {k: len(v) for k, v in wanted.items()}, what
     for stream, rows in wanted.items():
         for i, (row, want) in enumerate(zip(seen[stream], rows, strict=True)):
@@ -166,7 +169,7 @@ def assert_whole(trace: trace_decode.Trace, oracle: Oracle) -> None:
     """The trace holds everything that was played, and says that nothing is missing."""
     assert_calls(trace, oracle)
     assert_records(trace.kernels, oracle.records(10), "kernel")
-    assert_records(trace.copies, [*oracle.records(1), *oracle.records(22)], "copy")
+    assert_records(trace.copies, [*oracle.records(1), *oracle.records(22)], "copy", ordered=False)
     assert_records(trace.memsets, oracle.records(2), "memset")
     assert trace.lost() == {}
     launched = set(trace.calls["correlation"].tolist())
@@ -304,7 +307,7 @@ def one_line(job: Job) -> str:
 
 def test_a_busy_slot_is_said_and_the_job_goes_on(job: Job) -> None:
     job.run("--scenario", "busy", "--exit-with", "7", code=7)
-    assert "39" in one_line(job) or "another" in one_line(job)
+    assert "CUPTI is in use" in one_line(job)
     assert not job.trace_path.exists()
 
 
@@ -352,20 +355,26 @@ def test_sigterm_leaves_everything_but_the_last_second(job: Job) -> None:
     assert_whole(job.trace(), Oracle(capture, replay))
 
 
+def read_progress(path: Path) -> list[tuple[int, ...]]:
+    """Whole lines of what --progress writes: host time, callbacks, kernels."""
+    lines = path.read_text().split("\n")[:-1] if path.exists() else []
+    return [tuple(map(int, line.split())) for line in lines]
+
+
 def test_kill_9_leaves_a_readable_file(job: Job) -> None:
     progress = job.folder / "progress.txt"
     process = job.start("--loops", "100000", *CALM, "--progress", str(progress))
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and (not progress.exists() or progress.stat().st_size < 20 * 200):
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and len(read_progress(progress)) < 2:
         time.sleep(0.05)
+    time.sleep(4)
     killed = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     process.kill()
     assert process.wait(timeout=60) == -signal.SIGKILL
     trace = job.trace()
     assert not trace.clean
-    lines = [tuple(map(int, line.split())) for line in progress.read_text().splitlines() if line.count(" ") == 2]
     # A chunk is written every second; a machine under load gets another one for free.
-    safe = [line for line in lines if line[0] < killed - 2_000_000_000]
+    safe = [line for line in read_progress(progress) if line[0] < killed - 2_000_000_000]
     assert safe, "the job was killed too early"
     nested = 2  # every runtime call has a driver call inside; enter and exit each
     assert trace_decode.rows(trace.calls) >= safe[-1][1] // (2 * nested) - 8
