@@ -35,7 +35,7 @@ SCHEMA = "gpuperf/trace/v1/"
 
 # Outside header -> the only folders that may include it.
 OUTSIDE: dict[str, set[str]] = {
-    r"protozero/": {"trace"},
+    r"protozero/": {"trace", "session"},
     r"google/protobuf|gpuperf/trace/v1/": {"reader", "analysis", "bindings"},
     r"absl/": {"reader", "analysis", "bindings"},
     r"pybind11/|Python\.h": {"bindings"},
