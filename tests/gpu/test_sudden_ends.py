@@ -51,7 +51,10 @@ def kill_one(number: int, programs: Path, folder: Path) -> dict[str, Any]:
             pid = wait_for(progress_file, process)
             time.sleep(seconds)
         finally:
-            os.kill(pid or process.pid, signal.SIGKILL)
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+            else:
+                process.kill()
             process.wait(timeout=30)
     launched, _, stamps = progress(progress_file)
     trace = trace_decode.read(trace_file) if trace_file.exists() else None  # None: killed before a chunk was due
