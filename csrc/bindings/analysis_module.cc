@@ -5,6 +5,7 @@
 // exception but part of the result.
 #include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <cstdint>
 #include <exception>
