@@ -1,0 +1,68 @@
+// Our code in one CUDA call: the enter and the exit callback together, for a kernel launch, timed pair by pair while the
+// ring is drained every 5 ms on another core. CUPTI's own cost is not in it.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "cupti/call_table.h"
+#include "report.h"
+#include "ring/thread_state.h"
+#include "source/active.h"
+#include "source/call_source.h"
+
+namespace {
+
+constexpr size_t kCalls = 500'000;
+constexpr uint32_t kLaunchKernel = 211;
+constexpr uint64_t kPauseNs = 500;
+constexpr size_t kNames = 64;
+
+}  // namespace
+
+int main() {
+  namespace cupti = gpuperf::cupti;
+  const auto& call = cupti::kRuntimeCalls[kLaunchKernel];
+  std::vector<uint64_t> params(call.params_size / 8 + 1);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < kNames; ++i) names.push_back("_Z6kernelILi" + std::to_string(i) + "EEvPfS0_iii");
+  uint32_t result = 0;
+  cupti::CallbackData data{};
+  data.params = params.data();
+  data.context_id = 1;
+
+  gpuperf::source::SetActive(true);
+  std::atomic<bool> done{false};
+  uint64_t read = 0;
+  std::thread consumer([&] {
+    const auto drain = [&] {
+      for (auto* state = gpuperf::ring::All(); state != nullptr; state = state->next) {
+        state->ring.Drain([&](const gpuperf::ring::RecordHeader&, const std::byte*) { ++read; });
+      }
+    };
+    while (!done.load(std::memory_order_acquire)) {
+      drain();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    drain();
+  });
+
+  std::vector<uint64_t> ticks(kCalls);
+  for (size_t i = 0; i < kCalls; ++i) {
+    data.correlation = static_cast<uint32_t>(i) + 1;
+    data.symbol_name = names[i % kNames].c_str();
+    const uint64_t begin = gpuperf::base::Ticks();
+    data.site = cupti::kSiteEnter;
+    data.return_value = nullptr;
+    gpuperf::source::OnCallback(nullptr, cupti::kRuntimeDomain, kLaunchKernel, &data);
+    data.site = cupti::kSiteExit;
+    data.return_value = &result;
+    gpuperf::source::OnCallback(nullptr, cupti::kRuntimeDomain, kLaunchKernel, &data);
+    ticks[i] = gpuperf::base::Ticks() - begin;
+    gpuperf::benchmarks::Pause(kPauseNs);
+  }
+  done.store(true, std::memory_order_release);
+  consumer.join();
+  if (read < 2 * kCalls) return 1;
+  gpuperf::benchmarks::PrintLatencies("callback.p50", "callback.p999", "callback.timer", ticks);
+  return 0;
+}
