@@ -14,7 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <new>
+#include <cstring>
 
 #include "ring/event_record.h"
 
@@ -41,7 +41,9 @@ class SpscByteRing {
       if (write_ + needed - cached_read_ > capacity_) return nullptr;
     }
     if (padding != 0) {
-      new (data_ + offset) RecordHeader{0, RecordKind::kPadding, 0, 0, 0};
+      // Its first word only: there may be no room for more.
+      const RecordHeader header{0, RecordKind::kPadding, 0, 0, 0};
+      std::memcpy(data_ + offset, &header, 8);
       write_ += padding;
     }
     pending_ = bytes;
