@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -131,9 +132,16 @@ std::string ExpandName(const std::string& pattern, const Options& options, const
   return name;
 }
 
+// The file is made later, and the job may change its folder before.
+std::string Absolute(const std::string& path) {
+  char folder[PATH_MAX];
+  if (path.empty() || path[0] == '/' || getcwd(folder, sizeof folder) == nullptr) return path;
+  return std::string(folder) + '/' + path;
+}
+
 trace::OutputPlan PlanOutput(Process& process, const Options& options, const Ranks& ranks) {
   trace::OutputPlan plan;
-  plan.path = ExpandName(options.output, options, ranks);
+  plan.path = Absolute(ExpandName(options.output, options, ranks));
   plan.suffix = Format("-r%u-%d", ranks.rank.value_or(0), static_cast<int>(getpid()));
   plan.force = options.force;
   plan.run_start_ns = options.run_start_ns != 0 ? options.run_start_ns : ProcessStartNs();
@@ -229,9 +237,12 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
   base::ParseLogLevel(options.log, &level);
   base::SetLogLevel(level);
   if (options.disable) return Refuse(process, GPUPERF_DISABLED, "GPUPERF_DISABLE is set");
-  for (const std::string& variable : UnknownVariables()) {
-    Log(LogLevel::kWarning, "%s is no variable of gpuperf's and was ignored (docs/options.md lists them)",
-        variable.c_str());
+  // `gpuperf run` has said it once, for all processes of the job.
+  if (options.run_start_ns == 0) {
+    for (const std::string& variable : UnknownVariables()) {
+      Log(LogLevel::kWarning, "%s is no variable of gpuperf's and was ignored (docs/options.md lists them)",
+          variable.c_str());
+    }
   }
 
   const Ranks ranks = ReadRanks();

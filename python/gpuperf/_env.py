@@ -15,8 +15,8 @@ FALSE = ("0", "false", "no", "off")
 
 def is_on(variable: str, default: bool = False) -> bool:
     """A boolean GPUPERF_* variable as the library reads it."""
-    text = os.environ.get(variable, "").strip().lower()
-    return default if text not in TRUE + FALSE else text in TRUE
+    text = os.environ.get(variable)
+    return default if text is None else text in TRUE
 
 
 def is_ours(path: str) -> bool:

@@ -14,6 +14,7 @@ import types
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from gpuperf import _libpath, errors, hooks, options
+from gpuperf._env import injected_library, is_on
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
@@ -35,6 +36,9 @@ class _Default:
 
 DEFAULT = _Default()
 """As `output`: the name that GPUPERF_OUTPUT gives, else gpuperf-<script>-r<rank>-<pid>.gpuperf."""
+
+_output: Output | _Default | None = DEFAULT
+"""What the running session was started with."""
 
 _STATES = ("idle", "running", "stopped", "yielded", "forked")
 
@@ -98,19 +102,23 @@ def start(
         **more: any other option of docs/options.md, with `_` for `-`.
 
     Returns:
-        True if a session runs now. False if it cannot: no GPU, no CUPTI, another tool holds CUPTI (each with one
-        warning line), GPUPERF_DISABLE=1, or a forked child of a captured process.
+        True if a session runs now. False if it cannot, with one warning line: no GPU, no CUPTI, another tool holds
+        CUPTI, or an output or option that the environment chose cannot be used. False without a word for
+        GPUPERF_DISABLE=1 and in a forked child of a captured process.
 
     Raises:
         OptionError: an option that does not exist or does not fit (a ValueError).
-        OutputExistsError: the file stood before the run and `force` is not set (a FileExistsError).
-        OutputUnwritableError: the file cannot be created (an OSError).
+        OutputExistsError: `output` stood before the run and `force` is not set (a FileExistsError).
+        OutputUnwritableError: `output` cannot be created (an OSError).
     """
     return _start(output, force=force, quiet=quiet, more=more) in (_core.OK, _core.ALREADY_RUNNING)
 
 
 def _start(output: Output | _Default | None, *, force: bool | None, quiet: bool | None, more: dict[str, object]) -> int:
     """start(), but returns the library's status, OK only for a session that this call began."""
+    global _output
+    if is_on("GPUPERF_DISABLE"):
+        return _core.DISABLED
     given: dict[str, object] = dict(more)
     if not isinstance(output, _Default):
         given["output"] = output
@@ -118,21 +126,22 @@ def _start(output: Output | _Default | None, *, force: bool | None, quiet: bool 
     status = _core.start(options.from_keywords(given))
     if status in (_core.OK, _core.ALREADY_RUNNING):
         hooks.install(wanted=given.get("hooks"))
+    if status == _core.OK:
+        _output = output
     if status in (_core.OK, _core.DISABLED):
         return status
     if status == _core.ALREADY_RUNNING:
-        running = get_output_path()
-        if isinstance(output, str | os.PathLike) and running not in (None, os.path.abspath(output)):
-            errors.warn(f"start({os.fspath(output)!r}) changed nothing: a session writes {running}; stop() it first")
+        if isinstance(output, str | os.PathLike) and output != _output and injected_library() is None:
+            errors.warn(f"start({os.fspath(output)!r}) changed nothing: a session runs already; stop() it first")
         return status
     message = _core.last_error() or f"start failed with status {status}"
-    if status == _core.INVALID_OPTION:
+    if status == _core.INVALID_OPTION and given.keys() - {"output", "force", "quiet"}:
         raise errors.OptionError(message)
-    if status == _core.OUTPUT_EXISTS:
+    if status == _core.OUTPUT_EXISTS and "output" in given:
         raise errors.OutputExistsError(message)
-    if status == _core.OUTPUT_UNWRITABLE:
+    if status == _core.OUTPUT_UNWRITABLE and "output" in given:
         raise errors.OutputUnwritableError(message)
-    errors.warn(f"not capturing: {message}")
+    errors.warn(f"not capturing: {message}")  # the machine's or the environment's fault, not the caller's
     return status
 
 

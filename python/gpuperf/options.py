@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 PREFIX = "GPUPERF_"
+_OWN_PREFIXES = ("GPUPERF_TEST_", "GPUPERF_FAKE_", "GPUPERF_RECORD")  # of the project's tests and tools
 NO_FLAG = ("disable", "run-start-ns")  # GPUPERF_DISABLE=1 has to win over all; `gpuperf run` itself sets the other
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -123,7 +124,8 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """One sentence for each GPUPERF_* variable that is no option."""
     known = {option.env.removeprefix(PREFIX) for option in table()}
-    unknown = sorted({name.removeprefix(PREFIX) for name in environment if name.startswith(PREFIX)} - known)
+    names = {name for name in environment if name.startswith(PREFIX) and not name.startswith(_OWN_PREFIXES)}
+    unknown = sorted({name.removeprefix(PREFIX) for name in names} - known)
     return [f"there is no variable {PREFIX}{name}{_suggestion(name, known, PREFIX)} (ignored)" for name in unknown]
 
 
@@ -149,8 +151,8 @@ def markdown() -> str:
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     lines += [
         "",
-        "Booleans are `1` or `0` (also `true`/`false`, `yes`/`no`, `on`/`off`). Bytes are a plain number in a",
-        "variable; arguments and flags also take `512K`, `24M` and `1G` (powers of 1024).",
+        "Booleans are `1` or `0`, also `true`/`false`, `yes`/`no` and `on`/`off`; an empty variable is `0`. Bytes are",
+        "a number, or `512K`, `24M`, `1G` (powers of 1024).",
         "",
     ]
     return "\n".join(lines)

@@ -310,6 +310,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> type[Library]:
         fake = Library(status, message)
         monkeypatch.setattr(api, "_core", fake)
         monkeypatch.setattr(api.hooks, "install", lambda wanted=None: None)
+        monkeypatch.setattr(api, "_output", api.DEFAULT)
         return fake
 
     return install  # type: ignore[return-value]
@@ -328,15 +329,16 @@ def test_start_hands_on_what_was_given_and_nothing_else(library: type[Library]) 
 
 
 def test_a_second_start_changes_nothing_and_says_so(library: type[Library], capsys: pytest.CaptureFixture[str]) -> None:
-    fake = library("ALREADY_RUNNING")
-    fake.path = "/data/one.gpuperf"
+    fake = library("OK")
+    assert gpuperf.start("one.gpuperf") is True
+    fake.status = fake.ALREADY_RUNNING
     assert gpuperf.start() is True
-    assert gpuperf.start("/data/one.gpuperf") is True
+    assert gpuperf.start("one.gpuperf") is True
     assert capsys.readouterr().err == ""
     assert gpuperf.start("two.gpuperf") is True
-    assert capsys.readouterr().err.splitlines() == [
-        "gpuperf: start('two.gpuperf') changed nothing: a session writes /data/one.gpuperf; stop() it first"
-    ]
+    assert capsys.readouterr().err == (
+        "gpuperf: start('two.gpuperf') changed nothing: a session runs already; stop() it first\n"
+    )
 
 
 @pytest.mark.parametrize("status", ["UNAVAILABLE", "BUSY", "UNEXPECTED"])
@@ -365,11 +367,19 @@ def test_a_disabled_start_is_silent(library: type[Library], capsys: pytest.Captu
     ],
 )
 def test_a_wrong_use_raises(
-    status: str, error: type[Exception], built_in: type[Exception], library: type[Library]
+    status: str,
+    error: type[Exception],
+    built_in: type[Exception],
+    library: type[Library],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     library(status, "what, why, what to do")
     with pytest.raises(error, match=r"^what, why, what to do$") as caught:
-        gpuperf.start()
+        gpuperf.start("x.gpuperf", ring_bytes=5)
+    assert capsys.readouterr().err == ""
+    # What the environment set is not the program's mistake: a line, and the job runs on.
+    assert gpuperf.start() is False
+    assert capsys.readouterr().err == "gpuperf: not capturing: what, why, what to do\n"
     assert isinstance(caught.value, built_in)
     assert isinstance(caught.value, gpuperf.GpuperfError)
     assert caught.value.exit_code == 2

@@ -93,7 +93,8 @@ def test_bytes_refuse_what_is_no_amount(text: str) -> None:
 
 
 def test_unknown_variables_are_named_with_a_guess() -> None:
-    environment = {"GPUPERF_OUTPT": "x", "GPUPERF_OUTPUT": "x", "GPUPERF_ZZZ": "", "GPU_PERF": "", "PATH": ""}
+    names = ("GPUPERF_ZZZ", "GPUPERF_OUTPT", "GPUPERF_OUTPUT", "GPU_PERF", "GPUPERF_TEST_BUILD")
+    environment = dict.fromkeys(names, "x")
     assert options.unknown_variables(environment) == [
         "there is no variable GPUPERF_OUTPT; did you mean GPUPERF_OUTPUT? (ignored)",
         "there is no variable GPUPERF_ZZZ (ignored)",

@@ -202,7 +202,11 @@ def test_an_empty_output_stays_empty(tmp_path: Path) -> None:
 def test_a_folder_with_a_percent_sign_is_not_read_as_a_pattern(tmp_path: Path) -> None:
     folder = tmp_path / "50%power"
     folder.mkdir()
-    assert job_environment("-o", "x.gpuperf", cwd=folder)["GPUPERF_OUTPUT"] == "x.gpuperf"
+    assert job_environment("-o", "x.gpuperf", cwd=folder)["GPUPERF_OUTPUT"] == f"{tmp_path}/50%%power/x.gpuperf"
+    (folder / "x.gpuperf").touch()
+    assert "50%power/x.gpuperf exists" in refused("-o", "x.gpuperf", *JOB, cwd=folder, code=2)
+    gpuperf("run", "-f", "-o", "x.gpuperf", *JOB, cwd=folder)
+    assert [path.name for path in folder.iterdir()] == ["ran"]
 
 
 @pytest.mark.parametrize("value", ["", "none"])

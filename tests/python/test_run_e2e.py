@@ -50,9 +50,11 @@ class Machine:
             for name, value in os.environ.items()
             if not name.startswith(("GPUPERF_", "CUDA_")) and name not in RANKS
         }
+        # Named too, because gpuperf looks into a CUDA toolkit before it asks the loader.
+        stand_ins = {"LD_LIBRARY_PATH": str(self.fakes), "GPUPERF_CUPTI": str(self.fakes / "libcupti.so.13")}
         done = subprocess.run(
             [str(part) for part in command],
-            env=inherited | {"LD_LIBRARY_PATH": str(self.fakes)} | environment,
+            env=inherited | stand_ins | environment,
             cwd=self.folder,
             capture_output=True,
             text=True,
@@ -221,7 +223,7 @@ def test_markers_reach_the_trace(machine: Machine) -> None:
         """
         import threading, gpuperf
         assert gpuperf.start("x.gpuperf") is True
-        assert gpuperf.state == "running"
+        assert gpuperf.state == "running" and gpuperf.output_path is None
         gpuperf.start()
         work()
         gpuperf.step()
@@ -246,8 +248,8 @@ def test_markers_reach_the_trace(machine: Machine) -> None:
     assert "2 steps" in done.stderr
     trace = machine.read("x.gpuperf")
     assert trace.clean
-    assert [(step["index"], step.get("samples"), step.get("tokens")) for step in trace.steps] == [
-        (0, None, None),
+    assert [(step["index"], step["samples"], step["tokens"]) for step in trace.steps] == [
+        (0, 0, 0),  # not given
         (1, 32, 4096),
     ]
     assert sorted(annotation["name"] for annotation in trace.annotations) == ["inner", "outer"]
@@ -271,12 +273,19 @@ def test_both_ways_in_record_the_same(machine: Machine) -> None:
 
 
 def test_a_start_under_run_changes_nothing(machine: Machine) -> None:
-    job = "import gpuperf\nwork()\nwith gpuperf.profile('y.gpuperf') as session:\n work()\nprint(session.output_path)"
+    job = """
+import gpuperf
+work()
+with gpuperf.profile("y.gpuperf") as session:
+    work()
+gpuperf.flush()
+print(session.output_path)
+"""
     done = machine.gpuperf("run", "-o", "x.gpuperf", "-c", JOB + job)
     assert done.stdout.strip() == str(machine.folder / "x.gpuperf")
     assert machine.traces() == ["x.gpuperf"]
     assert calls(machine.read("x.gpuperf")) == 20
-    assert "start('y.gpuperf') changed nothing" in done.stderr
+    assert len(done.stderr.splitlines()) == 1  # a script may serve both ways; so no word about its own output
 
 
 def test_live_state_only_writes_nothing(machine: Machine) -> None:
@@ -316,14 +325,15 @@ def test_profile_twice_makes_two_traces(machine: Machine) -> None:
 
 def test_mistakes_raise_and_leave_the_file_alone(machine: Machine) -> None:
     (machine.folder / "old.gpuperf").write_text("precious")
+    os.utime(machine.folder / "old.gpuperf", ns=(0, 0))
     done = machine.python(
         """
-        import gpuperf
+        import os, gpuperf
         for output, error in (("old.gpuperf", FileExistsError), ("no/folder/x.gpuperf", OSError)):
             try:
                 gpuperf.start(output)
             except error as caught:
-                print(type(caught).__name__, output in str(caught))
+                print(type(caught).__name__, os.path.dirname(output) in str(caught))
             else:
                 print("nothing raised")
             assert gpuperf.state == "idle"

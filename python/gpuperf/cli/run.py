@@ -43,6 +43,7 @@ in front runs with this Python.
   gpuperf run -o run-r%r.gpuperf -- torchrun --nproc-per-node 8 train.py
   gpuperf run -f -o run.gpuperf ./my_cuda_program"""
 
+_PLACEHOLDER = re.compile(r"(%.)")
 _CLOCK_REALTIME_COARSE = 5  # of <time.h>: the clock that file systems stamp files with
 _RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
@@ -198,8 +199,7 @@ def _capture_environment(given: dict[str, object]) -> dict[str, str]:
 def _output(given: dict[str, object]) -> tuple[str, bool]:
     """The output name as the job gets it, and whether it may replace a file.
 
-    The job may change its folder before it uses CUDA, so the name is made absolute. A folder whose own name holds a "%"
-    would be read as a pattern then, so there the name stays relative.
+    The job may change its folder before it uses CUDA, so the name is made absolute.
     """
     table = {option.keyword: option for option in options.table()}
     output, force = given["output"], given["force"]
@@ -208,8 +208,8 @@ def _output(given: dict[str, object]) -> tuple[str, bool]:
     if force is None:
         force = is_on("GPUPERF_FORCE")
     output = str(output)
-    if output and "%" not in os.getcwd():
-        output = os.path.abspath(output)
+    if output:
+        output = os.path.normpath(os.path.join(os.getcwd().replace("%", "%%"), output))
     return output, bool(force)
 
 
@@ -224,27 +224,34 @@ def _claim(output: str, *, force: bool, start_ns: int) -> None:
         OutputExistsError: there is such a file.
         OutputUnwritableError: the folder is not there or not writable.
     """
-    folder = os.path.dirname(output) or "."
-    if "%" not in folder:
+    path, folder = _plain(output), _plain(os.path.dirname(output))
+    if folder is not None:
         if not os.path.isdir(folder):
             raise OutputUnwritableError(f"cannot write {output}: there is no folder {folder}")
         if not os.access(folder, os.W_OK | os.X_OK):
             raise OutputUnwritableError(f"cannot write {output}: no permission to write into {folder}")
-    if os.path.isdir(output):
-        raise OutputUnwritableError(f"cannot write {output}: it is a folder; name a file in it")
-    if "%p" in output:
+    if path is not None and os.path.isdir(path):
+        raise OutputUnwritableError(f"cannot write {path}: it is a folder; name a file in it")
+    pieces = _PLACEHOLDER.split(output)
+    if "%p" in pieces:
         return
-    known = {"%h": glob.escape(socket.gethostname()), "%r": "[0-9]*", "%s": "*"}
-    pattern = "".join(known.get(part, glob.escape(part)) for part in re.split(r"(%[hrs])", output))
-    old = [path for path in sorted(glob.glob(pattern)) if os.stat(path).st_mtime_ns < start_ns]
+    known = {"%%": "%", "%h": glob.escape(socket.gethostname()), "%r": "[0-9]*", "%s": "*"}
+    found = glob.glob("".join(known.get(piece, glob.escape(piece)) for piece in pieces))
+    old = [name for name in sorted(found) if os.stat(name).st_mtime_ns < start_ns]
     if not old:
         return
     if not force:
         more = f" and {len(old) - 1} more" if len(old) > 1 else ""
         raise OutputExistsError(f"{old[0]}{more} exists already: name another file with -o, or replace it with -f")
-    if "%" not in os.path.basename(output):
-        for path in (output, *part_files(output)):
-            os.unlink(path)
+    if path is not None:
+        for name in (path, *part_files(path)):
+            os.unlink(name)
+
+
+def _plain(output: str) -> str | None:
+    """The path that `output` stands for, None if it depends on the process."""
+    pieces = _PLACEHOLDER.split(output)
+    return None if {"%h", "%p", "%r", "%s"} & set(pieces) else "".join(pieces).replace("%%", "%")
 
 
 def part_files(path: str) -> list[str]:
