@@ -18,6 +18,7 @@ from paired import Block, Ratio, compare, palindromes, quantile
 
 TRAINING = Path(__file__).with_name("training.py")
 MEGABYTE = 1e6
+FEWEST_RATIOS = 20
 TAIL_STEPS = 5000
 TAIL_BLOCK = 250
 
@@ -136,12 +137,14 @@ def overhead(workloads: Sequence[str], units: int, steps: int, profiler_units: i
         )  # fmt: skip
         blocks = blocks_of(answer)
         name = f"overhead.{workload}"
-        rows += rows_of(f"{name}.vs_baseline", compare(blocks, "gpuperf", "baseline"))
+        to_baseline = compare(blocks, "gpuperf", "baseline")
+        rows += rows_of(f"{name}.vs_baseline", to_baseline)
         rows += rows_of(f"{name}.vs_none", compare(blocks, "gpuperf", "none"))
         rows += rows_of(f"{name}.baseline_vs_none", compare(blocks, "baseline", "none"))
         for mode in ("none", "baseline", "gpuperf"):
             medians = [block.median for block in blocks if block.mode == mode]
             rows.append(row(f"{name}.step.{mode}", quantile(medians, 0.5) * 1e3, "ms"))
+        rows.append(row(f"{name}.ratios", to_baseline.blocks, "ratios", better="higher", bar=FEWEST_RATIOS))
         rows.append(row(f"{name}.lost", answer["gpuperf"]["lost"], "records", bar=0))
         for mode in ("profiler-cuda", "profiler-cpu-cuda") if profiler_units else ():
             taken = take_turns(workload, ("none", mode), profiler_units, steps, time_limit)

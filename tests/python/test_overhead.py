@@ -61,6 +61,8 @@ def test_overhead() -> None:
     assert rows["overhead.gpt2.baseline_vs_none"].value == pytest.approx(1.1)
     assert rows["overhead.stress.torch_profiler_cuda_vs_none"].value == pytest.approx(1.4)
     assert rows["overhead.gpt2.torch_profiler_cpu_cuda_vs_none"].value == pytest.approx(1.8)
+    assert rows["overhead.gpt2.ratios"].value == 20
+    assert rows["overhead.gpt2.ratios"].ok
     assert rows["overhead.gpt2.step.none"].value == pytest.approx(10)
 
 
