@@ -7,7 +7,7 @@ import statistics
 
 import pytest
 from figures import FIGURES, as_json, reaches, row, table
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from paired import Block, bootstrap_interval, compare, paired_ratios, palindromes, quantile
 
@@ -71,12 +71,14 @@ def test_bootstrap_is_repeatable_and_covers() -> None:
     assert covered >= 50
 
 
+@settings(deadline=None)
 @given(STEPS)
 def test_bootstrap_lies_within_the_values(values: list[float]) -> None:
     low, high = bootstrap_interval(values, statistics.median, resamples=50)
     assert min(values) <= low <= high <= max(values)
 
 
+@settings(deadline=None)
 @given(STEPS, st.floats(0, 1))
 def test_quantile(values: list[float], q: float) -> None:
     assert min(values) <= quantile(values, q) <= max(values)

@@ -264,18 +264,21 @@ def test_a_checkpoint_forgets_what_stood_before() -> None:
         trace_decode.loads(data + chunk(1, step, 1, checkpoint=True))
 
 
+@settings(deadline=None)
 @given(st.lists(U64, max_size=300))
 def test_varints(values: list[int]) -> None:
     data = b"".join(trace_decode._encode_varint(value) for value in values)
     assert trace_decode.varints(data).tolist() == values
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=100))
 def test_zigzag(values: list[int]) -> None:
     coded = np.array([(value << 1 ^ value >> 63) & (2**64 - 1) for value in values], dtype=np.uint64)
     assert trace_decode.zigzag(coded).tolist() == values
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=3000))
 def test_crc32c(data: bytes) -> None:
     state = 0xFFFFFFFF
