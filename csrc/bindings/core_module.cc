@@ -7,7 +7,7 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
-#include <stdexcept>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -189,18 +189,18 @@ PyType_Spec kAnnotation = {"gpuperf._core.Annotation", sizeof(AnnotationObject),
 
 // --- Session: called a few times a run -----------------------------------------------------------------------------
 
+// `options` holds pairs of name and text, or None.
 int Start(const py::list& options) {
-  std::vector<std::pair<std::string, std::string>> texts;
-  std::vector<bool> has_value;
+  std::vector<std::pair<std::string, std::optional<std::string>>> texts;
+  std::vector<gpuperf_option> table;
+  texts.reserve(options.size());  // the table points into it
+  table.reserve(options.size());
   for (const py::handle option : options) {
     const py::tuple pair = py::cast<py::tuple>(option);
     const py::object value = pair[1];
-    texts.emplace_back(py::cast<std::string>(pair[0]), value.is_none() ? "" : py::cast<std::string>(value));
-    has_value.push_back(!value.is_none());
-  }
-  std::vector<gpuperf_option> table;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    table.push_back({texts[i].first.c_str(), has_value[i] ? texts[i].second.c_str() : nullptr});
+    auto& [name, text] = texts.emplace_back(py::cast<std::string>(pair[0]), std::nullopt);
+    if (!value.is_none()) text = py::cast<std::string>(value);
+    table.push_back({name.c_str(), text ? text->c_str() : nullptr});
   }
   const py::gil_scoped_release release;
   return gpuperf_start(table.data(), table.size());

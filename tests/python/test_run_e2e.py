@@ -6,6 +6,7 @@ are read with the independent decoder. Every claim about the Python face that ne
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -213,6 +214,87 @@ def test_an_uncaught_exception_leaves_a_whole_trace(machine: Machine) -> None:
     trace = machine.read("x.gpuperf")
     assert trace.clean
     assert calls(trace) == 10
+
+
+# --- With the real torch (a CPU build) -----------------------------------------------------------------------------
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch (CPU)")
+
+
+@needs_torch
+@pytest.mark.parametrize("way", ["run", "import"])
+def test_a_torch_profiler_session_in_the_middle(machine: Machine, way: str) -> None:
+    job = """
+import torch
+work()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as cpu_only:
+    torch.ones(3) + 1
+work()
+# A CPU build has no sessions with the GPU: given the activities, the rest is torch's own.
+session = torch.autograd.profiler.profile(use_kineto=True)
+session.kineto_activities = {torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA}
+with session:
+    torch.ones(3) + 1
+    work()
+assert len(cpu_only.events()) == len(session.function_events) > 0
+print(torch.__version__)
+"""
+    if way == "run":
+        done = machine.gpuperf("run", "-o", "x.gpuperf", "-c", JOB + job, PYTHONWARNINGS="ignore")
+    else:
+        done = machine.python(f"import gpuperf; gpuperf.start('x.gpuperf')\n{job}", PYTHONWARNINGS="ignore")
+    assert sum("torch.profiler session" in line for line in done.stderr.splitlines()) == 1
+    trace = machine.read("x.gpuperf")
+    assert trace.clean
+    assert calls(trace) == 20
+    assert [outage["detail"] for outage in trace.outages] == ["torch.profiler session"]
+    assert versions(trace)["torch"] == done.stdout.strip()
+
+
+@needs_torch
+@pytest.mark.long
+def test_a_dataloader_with_forked_workers(machine: Machine) -> None:
+    job = """
+import torch
+class Numbers(torch.utils.data.Dataset):
+    def __len__(self):
+        return 64
+    def __getitem__(self, index):
+        return torch.full((4,), index)
+work()
+import gpuperf
+loader = torch.utils.data.DataLoader(Numbers(), batch_size=8, num_workers=4, multiprocessing_context="fork")
+for epoch in range(2):
+    for batch in loader:
+        work(1)
+        gpuperf.step(samples=len(batch))
+"""
+    machine.gpuperf("run", "-o", "x.gpuperf", "-c", JOB + job)
+    assert machine.traces() == ["x.gpuperf"]
+    trace = machine.read("x.gpuperf")
+    assert trace.clean
+    assert calls(trace) == 10 + 16
+    assert [step["samples"] for step in trace.steps] == [8] * 16
+    assert trace.lost() == {}
+
+
+@needs_torch
+@pytest.mark.long
+@pytest.mark.parametrize("inside", [False, True])
+def test_torchrun_around_or_inside(machine: Machine, inside: bool) -> None:
+    """gpuperf run -- torchrun …, and torchrun --no-python gpuperf run …: one trace a rank, none of the launcher."""
+    (machine.folder / "train.py").write_text(JOB + "work()\n")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    ours = [sys.executable, "-m", "gpuperf", "run", "-q", "-o", "x-r%r.gpuperf", "--"]
+    script = [sys.executable, "train.py"]
+    machine.run(*([*torchrun, "--no-python", *ours, *script] if inside else [*ours, *torchrun, "--no-python", *script]))
+    assert machine.traces() == ["x-r0.gpuperf", "x-r1.gpuperf"]
+    for rank, name in enumerate(machine.traces()):
+        trace = machine.read(name)
+        assert trace.clean
+        assert trace.run_info is not None
+        assert (trace.run_info["rank"], trace.run_info["world_size"]) == (rank, 2)
+        assert calls(trace) == 10
 
 
 # --- import gpuperf ------------------------------------------------------------------------------------------------
