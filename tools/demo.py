@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """`make demo`: records a small job and shows the report.
 
-On a machine with a GPU and PyTorch the job is `gpuperf.demo`, a small training. Elsewhere it is a program that plays what
-CUPTI delivered on a real GPU through stand-ins for the CUDA libraries: the same library, trace and report.
+On a machine with a GPU and PyTorch the job is `gpuperf.demo`, a small training. Elsewhere it is a program that plays
+what CUPTI delivered on a real GPU through stand-ins for the CUDA libraries: the same library, trace and report.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ CAPTURES = ROOT / "tests" / "data" / "captures"
 
 
 def say(text: str) -> None:
+    """Prints one line of ours among those of the commands."""
     print(f"demo: {text}", flush=True)
 
 
@@ -42,19 +43,22 @@ def has_gpu() -> bool:
 def captured_job() -> tuple[list[str], str]:
     """The replaying job, and one sentence about what it plays."""
     replay = [str(FAKES / "gpuperf-replay"), "--json", str(OUTPUT.parent / "replay.json")]
-    captures = sorted(CAPTURES.glob("*.gpcap*"), key=lambda path: ("train" not in path.name, path.name))
+    captures = sorted(CAPTURES.glob("*.gpcap*"), key=lambda path: ("gpt2" not in path.name, path.name))
     if not captures:
         return [*replay, "--interval-ns", "20000"], "a made-up job (no capture of a real GPU is in this tree)"
-    return [*replay, "--speed", "1", "--steps", str(captures[0])], f"what CUPTI delivered in {describe(captures[0])}"
+    return [*replay, "--speed", "1", "--steps", str(captures[0])], f"what CUPTI delivered of {describe(captures[0])}"
 
 
 def describe(capture: Path) -> str:
-    """Where a capture was made, from its own first block."""
-    opened = gzip.open(capture) if capture.suffix == ".gz" else capture.open("rb")
-    with opened as file:
-        file.read(8 + 4)
-        metadata = json.loads(file.read(int.from_bytes(file.read(4), "little")).rstrip(b"\0"))
-    return str(metadata)
+    """What was captured where, from the capture's own first block."""
+    content = gzip.decompress(capture.read_bytes()) if capture.suffix == ".gz" else capture.read_bytes()
+    size = int.from_bytes(content[12:16], "little")  # magic, type of the block, its size
+    metadata = json.loads(content[16 : 16 + size].rstrip(b"\0"))
+    given = metadata["given"]
+    return (
+        f"{capture.name.split('.')[0]}, a PyTorch {given['torch']} training, on an {given['card']} "
+        f"(driver {given['driver']}, {given['date'][:10]}),"
+    )
 
 
 def main() -> int:
@@ -70,7 +74,8 @@ def main() -> int:
         job, what = captured_job()
         environment["LD_LIBRARY_PATH"] = f"{FAKES}:{environment.get('LD_LIBRARY_PATH', '')}".rstrip(":")
         say("there is no GPU with PyTorch here. The job below is no real one: it plays")
-        say(f"{what} through stand-ins for the CUDA libraries.")
+        say(what)
+        say("through stand-ins for the CUDA libraries.")
     os.environ["PATH"] = environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     run(["gpuperf", "run", "-f", "-o", str(OUTPUT), "--", *job], environment)
     run(["gpuperf", "report", str(OUTPUT)])
