@@ -77,9 +77,8 @@ stage_build() {
 
 stage_test() {
   # shellcheck disable=SC2086
-  step "GPU suite" "$python" -m pytest tests/gpu -q -m 'gpu or not gpu' -p no:cacheprovider -W default --tb=short \
-    --gpu-json "$out/gpu-tests.json" ${PYTEST_ARGS:-}
-  tail -n 40 "$log" | grep -E '^(FAILED|ERROR|SKIPPED|[0-9]+ |=+ )' | cut -c1-300
+  tail_lines=80 step "GPU suite" env COLUMNS=240 "$python" -m pytest tests/gpu -q -m 'gpu or not gpu' -p no:cacheprovider -W default --tb=short \
+    --gpu-json "$out/gpu-tests.json" ${PYTEST_ARGS:-} && tail -n 1 "$log"
 }
 
 # measure ARGUMENTS…: run.py with them, and its table.

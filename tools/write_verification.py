@@ -101,11 +101,7 @@ def page(results: dict[str, Any], rows: list[dict[str, Any]]) -> str:
         f"| date | {results['date']} |",
         f"| card | {len(machine['cards'])} × {', '.join(cards)} |",
         f"| driver | {machine['driver']} |",
-        *(
-            f"| {key} | {machine[key]} |"
-            for key in ("cuda", "torch", "python", "gpuperf", "cores", "kernel")
-            if key in machine
-        ),
+        *(f"| {key} | {machine[key]} |" for key in ("cuda", "torch", "python", "gpuperf", "cores") if key in machine),
         f"| command | `{results['command']}` |",
         f"| tests | {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped |",
         f"| figures with a bar | {sum(row['ok'] for row in bars)} of {len(bars)} reached |",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import json
 import os
-import shlex
 import subprocess
 import sys
 from collections.abc import Generator
@@ -31,7 +30,7 @@ class Results:
         self._content: dict[str, Any] = {
             "tree": support.tree_hash(),
             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-            "command": "python -m pytest " + shlex.join(sys.argv[1:]),
+            "command": support.command_line(sys.argv[1:]),
             "machine": support.machine(),
             "tests": [],
         }
@@ -81,7 +80,7 @@ def pytest_runtest_makereport(
                 "outcome": report.outcome,
                 "seconds": round(report.duration, 2),
                 "figures": item.stash.get(FIGURES, {}),
-                "reason": "\n".join(reason.splitlines()[:12]),
+                "reason": support.shortened(reason),
             }
         )
     return report

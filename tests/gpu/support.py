@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -54,6 +55,21 @@ def tree_hash() -> str:
         return "unknown"
 
 
+def command_line(arguments: Sequence[str]) -> str:
+    """How the suite was started, without the place that the results went to."""
+    kept = list(arguments)
+    if "--gpu-json" in kept:
+        at = kept.index("--gpu-json")
+        del kept[at : at + 2]
+    return "python -m pytest " + shlex.join(kept)
+
+
+def shortened(reason: str, begin: int = 4, end: int = 6) -> str:
+    """The first and the last lines of a long text, without the path of this checkout."""
+    lines = [line for line in reason.replace(f"{ROOT}/", "").splitlines() if line.strip()]
+    return "\n".join(lines if len(lines) <= begin + end else [*lines[:begin], "…", *lines[-end:]])
+
+
 def smi(*arguments: str) -> str:
     """What nvidia-smi says, "" if it cannot."""
     try:
@@ -77,7 +93,6 @@ def machine() -> dict[str, Any]:
     return {
         "cards": [card.split(", ")[0] for card in cards],
         "driver": cards[0].split(", ")[1] if cards else "unknown",
-        "kernel": platform.release(),
         "cores": os.cpu_count(),
         **versions,
     }

@@ -171,3 +171,10 @@ def test_names() -> None:
     assert support.base_name("cuMemsetD2D8") == "cuMemsetD2D8"
     assert support.demangle("_Z4gemmPf") == "gemm(float*)"
     assert support.demangle("plain") == "plain"
+
+
+def test_what_the_results_say_of_a_run() -> None:
+    told = support.command_line(["tests/gpu", "-m", "gpu or not gpu", "--gpu-json", "/somewhere/x.json", "-q"])
+    assert told == "python -m pytest tests/gpu -m 'gpu or not gpu' -q"
+    assert support.shortened(f"{support.ROOT}/tests/x.py\n\nfailed") == "tests/x.py\nfailed"
+    assert support.shortened("\n".join(map(str, range(30)))) == "0\n1\n2\n3\n…\n24\n25\n26\n27\n28\n29"
