@@ -28,13 +28,13 @@ def progress(path: Path) -> tuple[int, int, npt.NDArray[np.uint64]]:
     return int(words[0]), int(words[1]), words[2:]
 
 
-def wait_for(path: Path, process: subprocess.Popen[bytes], timeout: float = 90) -> int:
+def wait_for(path: Path, process: subprocess.Popen[bytes], errors: Path, timeout: float = 90) -> int:
     """Waits until the loop launches; returns its pid."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         if path.exists() and path.stat().st_size > 16 and (pid := progress(path)[1]):
             return pid
-        assert process.poll() is None, f"the loop ended with {process.returncode}"
+        assert process.poll() is None, f"the loop ended with {process.returncode}\n{errors.read_text()[-2000:]}"
         time.sleep(0.02)
     raise AssertionError("the loop did not begin to launch")
 
@@ -48,7 +48,7 @@ def kill_one(number: int, programs: Path, folder: Path) -> dict[str, Any]:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=support.environment())
         pid = 0
         try:
-            pid = wait_for(progress_file, process)
+            pid = wait_for(progress_file, process, folder / f"{number}.err")
             time.sleep(seconds)
         finally:
             if pid:
@@ -106,6 +106,7 @@ def end_one(end: str, way: str, folder: Path) -> dict[str, Any]:
             code = process.wait(timeout=150)
         finally:
             process.kill()
+    assert (out / "stamps").exists(), f"exit code {code}\n{(out / 'err').read_text()[-2000:]}"
     stamps = np.frombuffer((out / "stamps").read_bytes(), dtype=np.uint64).astype(np.int64)
     trace = trace_decode.read(trace_file)
     launches = support.launches(trace)
