@@ -31,8 +31,9 @@ def test_a_healthy_machine() -> None:
     assert [check for check in checks.values() if check.status == doctor.BAD] == []
     assert checks["GPU"].found == "2 × NVIDIA H200, 1 × NVIDIA A100"
     assert checks["driver"].found == "580.159.04 (CUDA 13.0)"
-    assert "/x/libcupti.so.13" in checks["libcupti"].found
-    assert "GPUPERF_CUPTI" in checks["libcupti"].found
+    assert checks["libcupti"].found == "/x/libcupti.so.13, version 26, found by GPUPERF_CUPTI"
+    newer = examine(HEALTHY | {"cupti": HEALTHY["cupti"] | {"version": 130001}})
+    assert "version 13.0.1," in newer["libcupti"].found
     assert checks["CUPTI's slot"].found == "free"
     assert all(check.found for check in checks.values())
 

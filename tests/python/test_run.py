@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 CLEAN = {
     name: value
     for name, value in os.environ.items()
-    if not name.startswith(("GPUPERF_", "CUDA_INJECTION"))
-    and name not in ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+    if not name.startswith(("GPUPERF_", "CUDA_INJECTION")) and name not in run_module._WORLD_SIZES
 }
 SHOW = "import json, os, sys; print(json.dumps([sys.argv, dict(os.environ)]))"
 OURS = ("GPUPERF_", "CUDA_INJECTION")
@@ -311,7 +310,7 @@ def test_ranks_of_one_launcher_do_not_refuse_each_others_files(tmp_path: Path) -
         "sys.exit(subprocess.call([sys.executable, '-m', 'gpuperf', 'run', '-o', 'x.gpuperf', '--', 'touch', 'ran']))"
     )
     command = [sys.executable, "-c", launcher]
-    done = subprocess.run(command, env=CLEAN | {"RANK": "1"}, cwd=tmp_path, capture_output=True, timeout=60)
+    done = subprocess.run(command, env=CLEAN | {"WORLD_SIZE": "2"}, cwd=tmp_path, capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")
     (tmp_path / "ran").unlink()
     (tmp_path / "x.gpuperf").unlink()
@@ -319,7 +318,7 @@ def test_ranks_of_one_launcher_do_not_refuse_each_others_files(tmp_path: Path) -
     os.utime(tmp_path / "x.gpuperf", ns=(0, 0))
     done = subprocess.run(
         [sys.executable, "-m", "gpuperf", "run", "-o", "x.gpuperf", *JOB],
-        env=CLEAN | {"RANK": "1"}, cwd=tmp_path, capture_output=True, timeout=60,
+        env=CLEAN | {"WORLD_SIZE": "2"}, cwd=tmp_path, capture_output=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 2
 

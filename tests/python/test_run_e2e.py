@@ -208,6 +208,40 @@ def test_an_unmodified_python_job_gets_what_an_import_gives(machine: Machine) ->
     assert calls(without) == calls(with_hooks) == 10
 
 
+def test_a_python_that_has_no_gpuperf_is_captured_without_hooks(machine: Machine) -> None:
+    """-S: site-packages are not read, so neither is the start-up file, and `import gpuperf` fails."""
+    machine.gpuperf("run", "-q", "-o", "x.gpuperf", "--", sys.executable, "-S", "-c", JOB + "work()")
+    trace = machine.read("x.gpuperf")
+    assert trace.clean
+    assert calls(trace) == 10
+    assert "python" not in versions(trace)
+
+
+def test_the_trace_is_whole_though_the_interpreter_leaves_by_sys_exit(machine: Machine) -> None:
+    machine.gpuperf("run", "-q", "-o", "x.gpuperf", "-c", JOB + "import sys; work(); sys.exit(9)", code=9)
+    trace = machine.read("x.gpuperf")
+    assert trace.clean
+    assert calls(trace) == 10
+
+
+def test_spawned_children_have_traces_of_their_own(machine: Machine) -> None:
+    (machine.folder / "train.py").write_text(
+        f"""{JOB}
+import multiprocessing
+if __name__ == "__main__":
+    work(3)
+    child = multiprocessing.get_context("spawn").Process(target=work, args=(5,))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+"""
+    )
+    machine.gpuperf("run", "-q", "-o", "x.gpuperf", "train.py")
+    names = machine.traces()
+    assert len(names) == 2
+    assert sorted(calls(machine.read(name)) for name in names) == [3, 5]
+
+
 def test_an_uncaught_exception_leaves_a_whole_trace(machine: Machine) -> None:
     done = machine.gpuperf("run", "-o", "x.gpuperf", "-c", JOB + "work(); raise RuntimeError('the job failed')", code=1)
     assert "RuntimeError: the job failed" in done.stderr

@@ -130,9 +130,7 @@ def _hardware(machine: Mapping[str, Any]) -> Iterator[Check]:
         found = ", ".join(f"{names.count(name)} × {name}" for name in dict.fromkeys(names))
         yield Check("GPU", OK, found, "kernels, copies and memsets of all of them")
     else:
-        yield Check(
-            "GPU", BAD, driver.get("error") or "none", "no capture: jobs run, gpuperf says so and writes nothing"
-        )
+        yield Check("GPU", BAD, "none can be used", "no capture: jobs run, gpuperf says so and writes nothing")
     if driver.get("version"):
         yield Check("driver", OK, f"{driver['version']} (CUDA {_cuda(driver.get('cuda', 0))})", "")
     else:
@@ -140,7 +138,7 @@ def _hardware(machine: Mapping[str, Any]) -> Iterator[Check]:
         yield Check("driver", BAD, what, "no capture; in a container, start it with its GPUs (--gpus all)")
 
     if cupti.get("path"):
-        found = f"{cupti['path']}, version {cupti.get('version', '?')}, found by {cupti.get('found_by', '?')}"
+        found = f"{cupti['path']}, version {_cupti(cupti.get('version', 0))}, found by {cupti.get('found_by', '?')}"
         yield Check("libcupti", OK, found, "a process that has loaded another one already uses that one")
     else:
         what = cupti.get("error") or "not found"
@@ -162,6 +160,11 @@ def _hardware(machine: Mapping[str, Any]) -> Iterator[Check]:
 
 def _cuda(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}"
+
+
+def _cupti(version: int) -> str:
+    """cuptiGetVersion(): since CUDA 13 as 130001, a bare count before."""
+    return f"{version // 10000}.{version // 100 % 100}.{version % 100}" if version > 10000 else str(version)
 
 
 def _permissions() -> Check:

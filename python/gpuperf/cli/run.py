@@ -45,7 +45,8 @@ in front runs with this Python.
 
 _PLACEHOLDER = re.compile(r"(%.)")
 _CLOCK_REALTIME_COARSE = 5  # of <time.h>: the clock that file systems stamp files with
-_RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+# Set by launchers of several processes. Not Slurm's SLURM_NTASKS, which a batch script sees too.
+_WORLD_SIZES = ("WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -261,7 +262,7 @@ def part_files(path: str) -> list[str]:
 
 def _run_start_ns() -> int:
     """When the run began. Started by a launcher as one of several ranks, we are part of the launcher's run."""
-    if any(variable in os.environ for variable in _RANK_VARIABLES):
+    if any(os.environ.get(variable, "1") not in ("", "0", "1") for variable in _WORLD_SIZES):
         started = _process_start_ns(os.getppid())
         if started is not None:
             return started
