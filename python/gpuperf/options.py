@@ -110,6 +110,18 @@ def from_keywords(keywords: Mapping[str, object]) -> list[tuple[str, str | None]
     return result
 
 
+def check(keywords: Mapping[str, object]) -> None:
+    """Lets the library read these options and the environment's, and does nothing with them.
+
+    Raises:
+        OptionError: a value that start() would not take.
+    """
+    core = load_core()
+    given = from_keywords({name: value for name, value in keywords.items() if value is not None})
+    if core.start([*given, ("disable", "1")]) == core.INVALID_OPTION:  # options are read before `disable` is looked at
+        raise OptionError(core.last_error())
+
+
 def to_environment(options: Mapping[str, object]) -> dict[str, str]:
     """Options by their Python names as environment variables. None is left out."""
     known = {option.keyword: option for option in table()}

@@ -343,10 +343,16 @@ def test_an_output_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         (["--rng-bytes", "1", "true"], "did you mean --ring-bytes?"),
         (["--ring-bytes", "lots", "--", "touch", "ran"], "'lots' does not fit"),
         (["-o"], "expected one argument"),
+        (["--ring-bytes", "5000", "--", "touch", "ran"], "power of two"),
+        (["--log", "loud", "--", "touch", "ran"], "'loud'"),
     ],
 )
 def test_usage_errors_are_one_line(arguments: list[str], said: str, tmp_path: Path) -> None:
     assert said in refused(*arguments, cwd=tmp_path, code=2)
+
+
+def test_a_variable_that_does_not_fit_is_found_before_the_job_starts(tmp_path: Path) -> None:
+    assert "GPUPERF_HOOKS" in refused(*JOB, cwd=tmp_path, code=2, GPUPERF_HOOKS="maybe")
 
 
 def test_what_cannot_be_run_has_the_codes_of_a_shell(tmp_path: Path) -> None:

@@ -461,6 +461,36 @@ def test_mistakes_raise_and_leave_the_file_alone(machine: Machine) -> None:
     assert calls(machine.read("old.gpuperf")) == 10
 
 
+def test_an_unknown_variable_is_said_once_either_way(machine: Machine) -> None:
+    by_run = machine.gpuperf("run", "-q", "-c", JOB + "work()", GPUPERF_OUTPT="x")
+    by_import = machine.python("import gpuperf; gpuperf.start('x.gpuperf', quiet=True); work()", GPUPERF_OUTPT="x")
+    for done in (by_run, by_import):
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        assert "GPUPERF_OUTPT" in done.stderr
+
+
+def test_a_bad_value_in_the_environment_costs_the_capture_and_not_the_job(machine: Machine) -> None:
+    library = machine.gpuperf("lib").stdout.strip()
+    for variables in ({}, {"CUDA_INJECTION64_PATH": library}):
+        start = "" if variables else "import gpuperf; assert gpuperf.start() is False"
+        done = machine.python(f"{start}\nwork(); print('ran')", GPUPERF_RING_BYTES="5000", **variables)
+        assert done.stdout == "ran\n"
+        assert len(done.stderr.splitlines()) == 1
+        assert "power of two" in done.stderr
+    done = machine.python(
+        """
+        import gpuperf
+        try:
+            gpuperf.start("x.gpuperf", ring_bytes=5000)
+        except ValueError as error:
+            print(error)
+        """
+    )
+    assert "power of two" in done.stdout
+    assert done.stderr == ""
+    assert machine.traces() == []
+
+
 def test_yielding_closes_the_trace_and_says_so_once(machine: Machine) -> None:
     """What the torch.profiler hook does, without torch."""
     done = machine.python(

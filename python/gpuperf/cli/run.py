@@ -187,6 +187,7 @@ def _capture_environment(given: dict[str, object]) -> dict[str, str]:
     if not os.path.isfile(library):
         raise UnavailableError(f"{library} is missing: gpuperf is not installed whole; install it again")
     result = options.to_environment(given)
+    options.check(given)
     start_ns = _run_start_ns()
     output, force = _output(given)
     if output:
