@@ -21,7 +21,7 @@ ifeq ($(BOOTSTRAP),1)
   export PATH := $(CURDIR)/.venv/bin:$(PATH)
 else
   PY := $(PYTHON)
-  bootstrap = @true
+  bootstrap = true
 endif
 
 CPP_SOURCES = $(shell git ls-files 'csrc/*.h' 'csrc/*.cc' 'tests/*.h' 'tests/*.cc' 'benchmarks/*.cc' 'tools/*.h' 'tools/*.cc')
@@ -34,12 +34,13 @@ help: ## this list
 	  while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
 
 demo: install ## build gpuperf, record a small job (or, without a GPU, replay a recorded one) and show the report
-	$(PY) tools/demo.py
+	@$(PY) tools/demo.py
 
 build: cpp-release ## build everything, with tests, in build/release
 
 install: bootstrap-build ## build and install gpuperf into .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
+	@echo "building and installing gpuperf"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
 	  -C build-dir=build/wheel .
 
 test: bootstrap-test ## the test suite: C++ plain, with ASan+UBSan and with TSan, then Python; no GPU needed
@@ -86,7 +87,7 @@ clean: ## remove all that was built (not .venv)
 	rm -rf build dist
 
 bootstrap-build bootstrap-test bootstrap-lint bootstrap-fuzz: bootstrap-%:
-	$(call bootstrap,$*)
+	@$(call bootstrap,$*)
 
 cpp-release cpp-asan cpp-tsan: cpp-%:
 	mkdir -p build
