@@ -1,5 +1,5 @@
-// Our code in one CUDA call: the enter and the exit callback together, for a kernel launch, timed pair by pair while the
-// ring is drained every 5 ms on another core. CUPTI's own cost is not in it.
+// Our code in one CUDA call: the enter and the exit callback together, for a kernel launch, timed pair by pair while
+// the ring is drained every 5 ms on another core. CUPTI's own cost is not in it.
 #include <atomic>
 #include <chrono>
 #include <thread>

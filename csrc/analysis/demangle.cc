@@ -13,8 +13,8 @@ std::string Demangle(const std::string& name) {
   constexpr size_t kLongest = 16 << 10;
   if (name.compare(0, 2, "_Z") != 0 || name.size() > kLongest) return name;
   int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> plain(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+  const std::unique_ptr<char, decltype(&std::free)> plain(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                          &std::free);
   return status == 0 && plain != nullptr ? std::string(plain.get()) : name;
 }
 

@@ -59,11 +59,11 @@ class LineWriter {
   LineWriter& PutIf(absl::string_view key, Number value) {
     return value != 0 ? Put(key, value) : *this;
   }
-  LineWriter& TextIf(absl::string_view key, absl::string_view value) { return value.empty() ? *this : Text(key, value); }
-  // A name: left out where it is not set, `?` where its definition is lost.
-  LineWriter& Named(absl::string_view key, Name name) {
-    return name == nullptr ? Put(key, "?") : TextIf(key, *name);
+  LineWriter& TextIf(absl::string_view key, absl::string_view value) {
+    return value.empty() ? *this : Text(key, value);
   }
+  // A name: left out where it is not set, `?` where its definition is lost.
+  LineWriter& Named(absl::string_view key, Name name) { return name == nullptr ? Put(key, "?") : TextIf(key, *name); }
 
  private:
   std::string* out_;
@@ -82,24 +82,36 @@ class ChunkDumper : public reader::Visitor {
   }
 
   void OnFile(const std::string&, const v1::FileHeader& header) override {
-    Line("file").Put("part", header.part()).Put("format_version", header.format_version())
-        .Put("uuid", absl::BytesToHexString(header.trace_uuid())).Text("producer", header.producer());
+    Line("file")
+        .Put("part", header.part())
+        .Put("format_version", header.format_version())
+        .Put("uuid", absl::BytesToHexString(header.trace_uuid()))
+        .Text("producer", header.producer());
   }
 
   void OnChunk(const reader::Frame& frame) override {
     const v1::ChunkHeader& header = frame.header;
-    Line("chunk").Put("sequence", header.sequence()).Put("offset", frame.offset).Put("bytes", frame.bytes)
-        .Put("body_bytes", header.body_size()).Put("crc32c", absl::StrFormat("%08x", header.body_crc32c()))
-        .Put("first_host_ns", header.first_host_ns()).Put("last_host_ns", header.last_host_ns())
-        .Put("events", header.event_count()).Bool("checkpoint", header.dictionary_checkpoint());
+    Line("chunk")
+        .Put("sequence", header.sequence())
+        .Put("offset", frame.offset)
+        .Put("bytes", frame.bytes)
+        .Put("body_bytes", header.body_size())
+        .Put("crc32c", absl::StrFormat("%08x", header.body_crc32c()))
+        .Put("first_host_ns", header.first_host_ns())
+        .Put("last_host_ns", header.last_host_ns())
+        .Put("events", header.event_count())
+        .Bool("checkpoint", header.dictionary_checkpoint());
   }
 
   void PutEnd(const reader::TraceReader& reader) {
     for (const reader::Damage& damage : reader.damages().kept()) {
       Line("damage").Put("offset", damage.offset).Put("bytes", damage.bytes).Text("what", damage.what);
     }
-    Line("end").Put("chunks", reader.chunks()).Put("events", reader.events())
-        .Put("damages", reader.damages().count()).Bool("cleanly_closed", reader.cleanly_closed());
+    Line("end")
+        .Put("chunks", reader.chunks())
+        .Put("events", reader.events())
+        .Put("damages", reader.damages().count())
+        .Bool("cleanly_closed", reader.cleanly_closed());
   }
 
  protected:
@@ -117,7 +129,9 @@ class Dumper : public ChunkDumper {
 
   void OnFile(const std::string& path, const v1::FileHeader& header) override {
     ChunkDumper::OnFile(path, header);
-    Line("start").Put("monotonic_ns", header.start().monotonic_ns()).Put("realtime_ns", header.start().realtime_ns())
+    Line("start")
+        .Put("monotonic_ns", header.start().monotonic_ns())
+        .Put("realtime_ns", header.start().realtime_ns())
         .Put("boottime_ns", header.start().boottime_ns());
     const v1::ProcessInfo& process = header.process();
     auto line = Line("process");
@@ -131,7 +145,10 @@ class Dumper : public ChunkDumper {
   }
 
   void OnThread(const reader::ThreadEntry& entry) override {
-    Line("define_thread").Put("iid", entry.definition.iid()).Put("tid", entry.definition.tid()).Named("name", entry.name);
+    Line("define_thread")
+        .Put("iid", entry.definition.iid())
+        .Put("tid", entry.definition.tid())
+        .Named("name", entry.name);
   }
 
   void OnStream(const reader::StreamEntry& entry) override {
@@ -147,7 +164,9 @@ class Dumper : public ChunkDumper {
   void OnKernelDefinition(const reader::KernelEntry& entry) override {
     const v1::Kernel& kernel = entry.definition;
     const auto size = [](uint32_t x, uint32_t y, uint32_t z) { return absl::StrCat(x, "x", y, "x", z); };
-    Line("define_kernel").Put("iid", kernel.iid()).Named("name", entry.name)
+    Line("define_kernel")
+        .Put("iid", kernel.iid())
+        .Named("name", entry.name)
         .Put("grid", size(kernel.grid_x(), kernel.grid_y(), kernel.grid_z()))
         .Put("block", size(kernel.block_x(), kernel.block_y(), kernel.block_z()))
         .Put("cluster", size(kernel.cluster_x(), kernel.cluster_y(), kernel.cluster_z()))
@@ -156,7 +175,8 @@ class Dumper : public ChunkDumper {
         .Put("dynamic_shared_bytes", kernel.dynamic_shared_bytes())
         .Put("executed_shared_bytes", kernel.executed_shared_bytes())
         .Put("local_bytes_per_thread", kernel.local_bytes_per_thread())
-        .Put("local_bytes_total", kernel.local_bytes_total()).PutIf("launch_type", kernel.launch_type())
+        .Put("local_bytes_total", kernel.local_bytes_total())
+        .PutIf("launch_type", kernel.launch_type())
         .PutIf("cache_config", kernel.cache_config())
         .PutIf("cluster_scheduling_policy", kernel.cluster_scheduling_policy())
         .PutIf("max_potential_cluster_size", kernel.max_potential_cluster_size())
@@ -286,8 +306,11 @@ class Dumper : public ChunkDumper {
   }
 
   void OnOutage(const v1::Outage& row) override {
-    Line("outage").Put("reason", OutageReasonName(row.reason())).Put("begin_ns", row.begin_host_ns())
-        .Put("end_ns", row.end_host_ns()).TextIf("detail", row.detail());
+    Line("outage")
+        .Put("reason", OutageReasonName(row.reason()))
+        .Put("begin_ns", row.begin_host_ns())
+        .Put("end_ns", row.end_host_ns())
+        .TextIf("detail", row.detail());
   }
 
   void OnLevelChange(const v1::LevelChange& row) override {
@@ -302,17 +325,28 @@ class Dumper : public ChunkDumper {
   }
 
   void OnCertificate(const v1::Certificate& row) override {
-    Line("certificate").Put("begin_ns", row.begin_host_ns()).Put("end_ns", row.end_host_ns())
-        .Bool("complete", row.complete()).Put("lost", row.lost()).Put("retired", row.retired())
-        .Put("outage_ns", row.outage_ns()).Put("opaque_ns", row.opaque_ns()).Put("unknown_ns", row.unknown_ns())
+    Line("certificate")
+        .Put("begin_ns", row.begin_host_ns())
+        .Put("end_ns", row.end_host_ns())
+        .Bool("complete", row.complete())
+        .Put("lost", row.lost())
+        .Put("retired", row.retired())
+        .Put("outage_ns", row.outage_ns())
+        .Put("opaque_ns", row.opaque_ns())
+        .Put("unknown_ns", row.unknown_ns())
         .Put("epsilon_ns", row.epsilon_ns());
   }
 
   void OnSelfCost(const v1::SelfCost& row) override {
-    Line("self_cost").Put("host_ns", row.host_ns()).Put("callbacks", row.callbacks())
-        .Put("callback_ns", row.callback_ns()).Put("callback_samples", row.callback_samples())
-        .Put("collector_cpu_ns", row.collector_cpu_ns()).Put("flush_cpu_ns", row.flush_cpu_ns())
-        .Put("buffer_bytes_peak", row.buffer_bytes_peak()).Put("ring_bytes", row.ring_bytes())
+    Line("self_cost")
+        .Put("host_ns", row.host_ns())
+        .Put("callbacks", row.callbacks())
+        .Put("callback_ns", row.callback_ns())
+        .Put("callback_samples", row.callback_samples())
+        .Put("collector_cpu_ns", row.collector_cpu_ns())
+        .Put("flush_cpu_ns", row.flush_cpu_ns())
+        .Put("buffer_bytes_peak", row.buffer_bytes_peak())
+        .Put("ring_bytes", row.ring_bytes())
         .Put("written_bytes", row.written_bytes());
   }
 

@@ -77,8 +77,7 @@ int64_t ExactDistribution::Percentile(uint32_t permille) {
   Fold();
   const uint64_t values = count();
   // ceil(values × permille / 1000), at least 1, without a product that could wrap.
-  const uint64_t rank =
-      std::max<uint64_t>(1, values / 1000 * permille + (values % 1000 * permille + 999) / 1000);
+  const uint64_t rank = std::max<uint64_t>(1, values / 1000 * permille + (values % 1000 * permille + 999) / 1000);
   uint64_t seen = 0;
   for (const Pair& pair : pairs_) {
     seen += pair.count;

@@ -1,5 +1,5 @@
-// A set of 64-bit ids that are mostly dense: a bit for each, in pages of 512. A correlation id costs a fraction of a byte
-// where a hash set would cost 16. One thread.
+// A set of 64-bit ids that are mostly dense: a bit for each, in pages of 512. A correlation id costs a fraction of a
+// byte where a hash set would cost 16. One thread.
 #ifndef GPUPERF_ANALYSIS_ID_SET_H_
 #define GPUPERF_ANALYSIS_ID_SET_H_
 

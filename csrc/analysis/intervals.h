@@ -24,7 +24,8 @@ int64_t Length(const Intervals& set);
 Intervals Intersection(const Intervals& a, const Intervals& b);
 Intervals Difference(const Intervals& a, const Intervals& b);
 
-// Gathers intervals that come almost in order (one stream after the other) in little more memory than their union needs.
+// Gathers intervals that come almost in order (one stream after the other) in little more memory than their union
+// needs.
 class IntervalCollector {
  public:
   void Add(int64_t begin, int64_t end) {

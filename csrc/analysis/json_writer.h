@@ -1,5 +1,6 @@
 // Writes one JSON text. One thread; the caller keeps the order of calls right (a key before each value in an object).
-// Strings that are not UTF-8 get U+FFFD for each wrong byte. Numbers are exact integers; what is not known is Null(), never 0.
+// Strings that are not UTF-8 get U+FFFD for each wrong byte. Numbers are exact integers; what is not known is Null(),
+// never 0.
 #ifndef GPUPERF_ANALYSIS_JSON_WRITER_H_
 #define GPUPERF_ANALYSIS_JSON_WRITER_H_
 

@@ -27,8 +27,8 @@ std::string CopyKindName(uint32_t kind) {
 }
 
 std::string MemoryKindName(uint32_t kind) {
-  static constexpr const char* kNames[] = {"unknown", "pageable",      "pinned",        "device",
-                                           "array",   "managed",       "device_static", "managed_static"};
+  static constexpr const char* kNames[] = {"unknown", "pageable", "pinned",        "device",
+                                           "array",   "managed",  "device_static", "managed_static"};
   return TableName(kNames, kind);
 }
 

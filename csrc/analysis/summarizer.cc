@@ -28,7 +28,7 @@ T& At(std::vector<T>& items, uint32_t index) {
 }
 
 DurationFigures FiguresOf(ExactDistribution& durations) {
-  return {durations.count(),         durations.total(),          durations.min(),           durations.max(),
+  return {durations.count(),         durations.total(),         durations.min(),          durations.max(),
           durations.Percentile(500), durations.Percentile(950), durations.Percentile(990)};
 }
 
@@ -298,8 +298,7 @@ void Summarizer::FinishDevices(const ClockMap& clock, Summary* summary) {
     const Intervals opaque_on_device = state.opaque.Take();
     if (clock.known() || (busy_on_device.empty() && opaque_on_device.empty())) {
       const Intervals busy = Intersection(OnHostClock(busy_on_device, clock), captured_);
-      const Intervals opaque =
-          Difference(Intersection(OnHostClock(opaque_on_device, clock), captured_), busy);
+      const Intervals opaque = Difference(Intersection(OnHostClock(opaque_on_device, clock), captured_), busy);
       const Intervals idle = Difference(Difference(captured_, busy), opaque);
       figures.busy_ns = Length(busy);
       figures.opaque_ns = Length(opaque);
@@ -327,9 +326,9 @@ void Summarizer::FinishKernels(Summary* summary) {
     by_name[std::move(name)].Add(kernel.durations);
   }
   for (auto& [name, durations] : by_name) summary->kernels.push_back({name, FiguresOf(durations)});
-  std::stable_sort(summary->kernels.begin(), summary->kernels.end(), [](const KernelFigures& a, const KernelFigures& b) {
-    return a.durations.total_ns > b.durations.total_ns;
-  });
+  std::stable_sort(
+      summary->kernels.begin(), summary->kernels.end(),
+      [](const KernelFigures& a, const KernelFigures& b) { return a.durations.total_ns > b.durations.total_ns; });
 }
 
 void Summarizer::FinishCalls(Summary* summary) {

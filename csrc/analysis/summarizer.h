@@ -114,7 +114,8 @@ class Summarizer : public reader::Visitor {
   Intervals captured_;  // host clock; from FinishSpan on
 };
 
-// Opens, reads and summarises the trace at `path`; errors are TraceReader::Open's, and Cancelled when `progress` stops it.
+// Opens, reads and summarises the trace at `path`; errors are TraceReader::Open's, and Cancelled when `progress` stops
+// it.
 absl::StatusOr<Summary> Summarize(const std::string& path, const reader::TraceReader::Progress& progress = nullptr);
 
 }  // namespace gpuperf::analysis

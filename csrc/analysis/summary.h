@@ -1,5 +1,6 @@
-// What a first report says of one trace. Plain data, filled by Summarizer, written by ToJson; docs/report.md defines every
-// figure. Times in ns, exact integers; shares and averages are for whoever shows them. What is not known is absent, never 0.
+// What a first report says of one trace. Plain data, filled by Summarizer, written by ToJson; docs/report.md defines
+// every figure. Times in ns, exact integers; shares and averages are for whoever shows them. What is not known is
+// absent, never 0.
 #ifndef GPUPERF_ANALYSIS_SUMMARY_H_
 #define GPUPERF_ANALYSIS_SUMMARY_H_
 
@@ -35,9 +36,9 @@ struct SpanFigures {
 };
 
 struct StepFigures {
-  uint64_t count = 0;          // step() calls
-  uint64_t not_seen = 0;       // by their index there were more
-  DurationFigures durations;   // from one step() to the next: one fewer than step() calls
+  uint64_t count = 0;               // step() calls
+  uint64_t not_seen = 0;            // by their index there were more
+  DurationFigures durations;        // from one step() to the next: one fewer than step() calls
   std::optional<uint64_t> samples;  // in the steps that have a duration and tell them …
   int64_t samples_ns = 0;           // … which took this long
   std::optional<uint64_t> tokens;
@@ -162,8 +163,8 @@ struct Summary {
   std::vector<KernelFigures> kernels;  // by total time, falling
   std::vector<CopyFigures> copies;     // by total time, falling
   std::vector<MemsetFigures> memsets;
-  std::vector<CallFigures> calls;      // by function; by total time, falling
-  std::vector<WaitFigures> waits;      // by total time, falling
+  std::vector<CallFigures> calls;  // by function; by total time, falling
+  std::vector<WaitFigures> waits;  // by total time, falling
   std::vector<AnnotationFigures> annotations;
   JoinFigures joined_kernels;
   JoinFigures joined_copies;

@@ -3,9 +3,8 @@
 #ifndef GPUPERF_BASE_CLOCK_H_
 #define GPUPERF_BASE_CLOCK_H_
 
-#include <ctime>
-
 #include <cstdint>
+#include <ctime>
 
 namespace gpuperf::base {
 

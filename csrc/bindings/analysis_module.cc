@@ -1,8 +1,8 @@
 // gpuperf._analysis: the offline half for Python. Loaded by reports only, never by `import gpuperf`.
 //
 // Functions release the GIL while they read and take it for a callback once a chunk, where Ctrl-C is heard, too. What a
-// path cannot give becomes one of the module's exceptions, whose text is one line for people; damage inside a trace is no
-// exception but part of the result.
+// path cannot give becomes one of the module's exceptions, whose text is one line for people; damage inside a trace is
+// no exception but part of the result.
 #include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

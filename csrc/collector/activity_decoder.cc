@@ -118,8 +118,7 @@ void ActivityDecoder::DecodeKernel(const KernelRecord& record) {
     last_kernel_generation_ = name_generation_;
   }
 
-  Stream stream{record.device, record.context, record.stream, record.channel, record.channel_type,
-                Stream::kNoPriority};
+  Stream stream{record.device, record.context, record.stream, record.channel, record.channel_type, Stream::kNoPriority};
   if (GPUPERF_HAS(kernel_bytes_, KernelRecord, priority)) stream.priority = record.priority;
   KernelBatch& batch = BatchOf(context_.batches.kernels, kernel_index_, stream);
   const size_t row = batch.device.rows;

@@ -116,6 +116,7 @@ struct CallBatch {
     previous_correlation_ = correlation;
     ++rows;
   }
+
  private:
   uint64_t previous_exit_ns_ = 0;
   uint64_t previous_correlation_ = 0;
@@ -224,8 +225,8 @@ struct Batches {
 
   uint64_t begin_ns = 0;  // host times of this chunk
   uint64_t end_ns = 0;
-  size_t events = 0;      // rows
-  bool cuda_seen = false; // any call or device record so far in the session
+  size_t events = 0;       // rows
+  bool cuda_seen = false;  // any call or device record so far in the session
 };
 
 }  // namespace gpuperf::collector

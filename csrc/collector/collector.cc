@@ -94,9 +94,9 @@ bool Collector::Flush(uint32_t timeout_ms) {
   std::unique_lock<std::mutex> lock(mutex_);
   const uint64_t wanted = ++flush_wanted_;
   wake_.notify_all();
-  return flushed_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
-                           [&] { return flush_done_ >= wanted || stopping_; }) &&
-         flush_done_ >= wanted;
+  return flushed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] {
+    return flush_done_ >= wanted || stopping_;
+  }) && flush_done_ >= wanted;
 }
 
 SelfCost Collector::self_cost() const {
@@ -205,9 +205,9 @@ void Collector::MeasureSelf() {
   sampled_ticks -= sampled_ticks_at_start_;
   if (cost.callback_samples != 0 && ticks != 0) {
     const double ns_per_tick = static_cast<double>(now - start_ns_) / static_cast<double>(ticks);
-    cost.callback_ns = static_cast<uint64_t>(static_cast<double>(sampled_ticks) * ns_per_tick *
-                                             static_cast<double>(cost.callbacks) /
-                                             static_cast<double>(cost.callback_samples));
+    cost.callback_ns =
+        static_cast<uint64_t>(static_cast<double>(sampled_ticks) * ns_per_tick * static_cast<double>(cost.callbacks) /
+                              static_cast<double>(cost.callback_samples));
   }
   cost.collector_cpu_ns = base::ThreadCpuNs();
   if (options_.flush_cpu_ns != nullptr) cost.flush_cpu_ns = options_.flush_cpu_ns();

@@ -29,8 +29,8 @@ namespace gpuperf::collector {
 class ChunkSink {
  public:
   virtual ~ChunkSink() = default;
-  // Writes what is in `batches` (rows; new dictionary entries, or all of them when it starts a checkpoint, in which case
-  // it says so in the tables' written marks). False: nothing was written and nothing is to be forgotten yet.
+  // Writes what is in `batches` (rows; new dictionary entries, or all of them when it starts a checkpoint, in which
+  // case it says so in the tables' written marks). False: nothing was written and nothing is to be forgotten yet.
   virtual bool Write(Batches& batches) = 0;
   // True once after a Write that failed for good: its rows are lost.
   virtual bool TakeFailure() = 0;
@@ -39,8 +39,8 @@ class ChunkSink {
 };
 
 struct CollectorOptions {
-  uint64_t (*flush_cpu_ns)() = nullptr;          // CPU time of the flush thread so far
-  ring::LossCell* refused_buffers = nullptr;     // counts of the activity source
+  uint64_t (*flush_cpu_ns)() = nullptr;       // CPU time of the flush thread so far
+  ring::LossCell* refused_buffers = nullptr;  // counts of the activity source
 };
 
 class Collector {

@@ -26,9 +26,7 @@ class Column {
     bytes[size++] = static_cast<char>(value);
     bytes_.append(bytes, size);
   }
-  void AppendSigned(int64_t value) {
-    Append((static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63));
-  }
+  void AppendSigned(int64_t value) { Append((static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63)); }
   const std::string& bytes() const { return bytes_; }
   void Clear() { bytes_.clear(); }
 

@@ -46,18 +46,18 @@ struct CallDescriptor {
   bool unloads_module = false;     // names of kernels may change their address after it
   uint16_t params_size = 0;        // bytes of CUPTI's parameter struct
   // Byte offsets into the parameter struct; kNone = the function has no such parameter.
-  int16_t stream = kNone;          // stream handle by value
-  int16_t config = kNone;          // pointer to a launch configuration struct that holds the stream …
-  int16_t config_stream = kNone;   // … at this offset (cudaLaunchKernelExC, cuLaunchKernelEx)
-  int16_t handle = kNone;          // launch: function; graph launch: graphExec; event record/wait/sync: event
-  int16_t destination = kNone;     // copies, memsets
+  int16_t stream = kNone;         // stream handle by value
+  int16_t config = kNone;         // pointer to a launch configuration struct that holds the stream …
+  int16_t config_stream = kNone;  // … at this offset (cudaLaunchKernelExC, cuLaunchKernelEx)
+  int16_t handle = kNone;         // launch: function; graph launch: graphExec; event record/wait/sync: event
+  int16_t destination = kNone;    // copies, memsets
   int16_t source = kNone;
-  int16_t bytes = kNone;           // copies, memsets, allocations (size_t)
-  int16_t bytes_factor = kNone;    // 2-D forms: bytes = *bytes × *bytes_factor
-  int16_t copy_kind = kNone;       // enum cudaMemcpyKind by value
-  uint8_t element_bytes = 1;       // cuMemsetD16/D32: bytes = count × element_bytes
-  int16_t address = kNone;         // free, unmap, register: address by value
-  int16_t address_out = kNone;     // allocations: pointer to where the address is stored at exit
+  int16_t bytes = kNone;         // copies, memsets, allocations (size_t)
+  int16_t bytes_factor = kNone;  // 2-D forms: bytes = *bytes × *bytes_factor
+  int16_t copy_kind = kNone;     // enum cudaMemcpyKind by value
+  uint8_t element_bytes = 1;     // cuMemsetD16/D32: bytes = count × element_bytes
+  int16_t address = kNone;       // free, unmap, register: address by value
+  int16_t address_out = kNone;   // allocations: pointer to where the address is stored at exit
 };
 
 // Index = cbid. Beyond the size: unknown to these tables, not traced.

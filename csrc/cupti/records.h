@@ -157,7 +157,7 @@ struct CallbackData {
   uint32_t padding;
   const char* function_name;
   const void* params;
-  void* return_value;  // of an exit: points to cudaError_t or CUresult
+  void* return_value;       // of an exit: points to cudaError_t or CUresult
   const char* symbol_name;  // launches: the kernel's mangled name
   void* context;
   uint32_t context_id;

@@ -4,8 +4,8 @@
 //
 // Before the first and after the last pair the nearest segment goes on; with a single pair the two clocks run equally
 // fast. Integers throughout (128 bit in between), so a pair's device time maps to its host time exactly and equal
-// input gives equal output everywhere. Monotone: pairs that would make it fall back (a clock that was set) are left out and
-// counted. Built once, then read from any thread.
+// input gives equal output everywhere. Monotone: pairs that would make it fall back (a clock that was set) are left out
+// and counted. Built once, then read from any thread.
 #ifndef GPUPERF_READER_CLOCK_MAP_H_
 #define GPUPERF_READER_CLOCK_MAP_H_
 

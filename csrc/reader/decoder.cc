@@ -35,9 +35,7 @@ class SparseRows {
   }
   int size() const { return rows_.size(); }
   // The row's place in the group's value columns, or -1.
-  int Place(int row) {
-    return next_ < rows_.size() && rows_[next_] == static_cast<uint32_t>(row) ? next_++ : -1;
-  }
+  int Place(int row) { return next_ < rows_.size() && rows_[next_] == static_cast<uint32_t>(row) ? next_++ : -1; }
 
  private:
   const RepeatedField<uint32_t>& rows_;

@@ -29,7 +29,8 @@ class File {
   void Read(uint64_t offset, size_t size, std::string* out) const;
 
  private:
-  File(std::string path, int descriptor, uint64_t size) : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
+  File(std::string path, int descriptor, uint64_t size)
+      : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
 
   std::string path_;
   int descriptor_ = -1;

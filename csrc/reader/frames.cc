@@ -12,8 +12,8 @@ namespace {
 
 constexpr absl::string_view kMagic("\x7A\x08GPUPERF1", 10);
 constexpr uint64_t kMaxHeaderBytes = 16 << 20;
-constexpr size_t kHeadBytes = 16;    // tag and length of any field of TraceFile
-constexpr size_t kFooterBytes = 9;   // 71 <8 bytes>
+constexpr size_t kHeadBytes = 16;   // tag and length of any field of TraceFile
+constexpr size_t kFooterBytes = 9;  // 71 <8 bytes>
 constexpr size_t kSearchBytes = 1 << 20;
 
 enum TraceFileField : uint32_t { kHeader = 1, kChunks = 2, kIndex = 3, kIndexOffset = 14, kMagicField = 15 };
@@ -36,9 +36,7 @@ size_t ChunkStart(absl::string_view data, size_t marker) {
 
 }  // namespace
 
-absl::string_view SyncMarker() {
-  return absl::string_view("\xF7GPCHUNK\x9E\x37\x79\xB9\x7F\x4A\x7C\x15", 16);
-}
+absl::string_view SyncMarker() { return absl::string_view("\xF7GPCHUNK\x9E\x37\x79\xB9\x7F\x4A\x7C\x15", 16); }
 
 void Damages::Add(Damage damage) {
   if (count_++ < kKept) kept_.push_back(std::move(damage));
@@ -75,9 +73,9 @@ absl::Status FrameReader::ReadHeader() {
     if (header_.ParseFromString(buffer_)) {
       position_ = content + field.value;
       if (header_.format_version() > kFormatVersion) {
-        return absl::UnimplementedError(
-            absl::StrCat(path, ": made by a newer gpuperf (", header_.producer(), ", format ", header_.format_version(),
-                         "; this one reads up to ", kFormatVersion, "): upgrade gpuperf to read it"));
+        return absl::UnimplementedError(absl::StrCat(path, ": made by a newer gpuperf (", header_.producer(),
+                                                     ", format ", header_.format_version(), "; this one reads up to ",
+                                                     kFormatVersion, "): upgrade gpuperf to read it"));
       }
       return absl::OkStatus();
     }
@@ -95,7 +93,8 @@ void FrameReader::ReadIndex() {
   const uint64_t footer = size - kFooterBytes;
   file_.Read(footer, kFooterBytes, &buffer_);
   WireField field;
-  if (!WireCursor(buffer_).ReadField(&field) || field.number != kIndexOffset || field.type != WireType::kFixed64) return;
+  if (!WireCursor(buffer_).ReadField(&field) || field.number != kIndexOffset || field.type != WireType::kFixed64)
+    return;
   const uint64_t at = field.value;
   if (at < position_ || at >= footer) return;
   file_.Read(at, footer - at, &buffer_);
@@ -124,7 +123,8 @@ bool FrameReader::Next(Frame* frame) {
       continue;
     }
     if (field.number == kMagicField || field.number == kHeader) {
-      Report(position_, file_.size() - position_, "a second trace begins here (files joined end to end); it is not read");
+      Report(position_, file_.size() - position_,
+             "a second trace begins here (files joined end to end); it is not read");
       position_ = file_.size();
       break;
     }

@@ -4,9 +4,9 @@
 //
 //   Chunk:  0A <len> 0A 10 <16 bytes of sync marker> <rest of ChunkHeader>   12 <len> <ChunkBody>
 //
-// One thread. Reads one chunk at a time into a buffer of its own. What is damaged becomes a Damage and is stepped over: a
-// frame that is cut, that no field can be read of, whose check sum is wrong, is followed by a search for the next sync
-// marker. Never fails once it is open, never looks inside a body, never reads more than kMaxChunkBytes at once.
+// One thread. Reads one chunk at a time into a buffer of its own. What is damaged becomes a Damage and is stepped over:
+// a frame that is cut, that no field can be read of, whose check sum is wrong, is followed by a search for the next
+// sync marker. Never fails once it is open, never looks inside a body, never reads more than kMaxChunkBytes at once.
 #ifndef GPUPERF_READER_FRAMES_H_
 #define GPUPERF_READER_FRAMES_H_
 

@@ -1,8 +1,8 @@
 // The rows of a trace as the reader hands them out: times absolute, ids resolved.
 //
-// Times are ns in int64_t, never negative, below kMaxNs. `device` times are as CUPTI gave them; a ClockMap carries them to
-// the host clock. References to dictionary entries are never null: what a damaged trace does not tell is the entry whose
-// `known` is false. Entries and names live as long as the TraceReader; rows only during the callback.
+// Times are ns in int64_t, never negative, below kMaxNs. `device` times are as CUPTI gave them; a ClockMap carries them
+// to the host clock. References to dictionary entries are never null: what a damaged trace does not tell is the entry
+// whose `known` is false. Entries and names live as long as the TraceReader; rows only during the callback.
 #ifndef GPUPERF_READER_ROWS_H_
 #define GPUPERF_READER_ROWS_H_
 
@@ -56,12 +56,12 @@ struct KernelRow : DeviceRow {
 
 struct CopyRow : DeviceRow {
   uint64_t bytes = 0;
-  uint32_t copy_kind = 0;         // CUpti_ActivityMemcpyKind
-  uint32_t source_kind = 0;       // CUpti_ActivityMemoryKind
+  uint32_t copy_kind = 0;    // CUpti_ActivityMemcpyKind
+  uint32_t source_kind = 0;  // CUpti_ActivityMemoryKind
   uint32_t destination_kind = 0;
   uint32_t flags = 0;
   uint64_t copy_count = 1;
-  bool peer = false;              // the four fields below are set
+  bool peer = false;  // the four fields below are set
   uint32_t source_device = 0;
   uint32_t source_context = 0;
   uint32_t destination_device = 0;

@@ -38,7 +38,8 @@ absl::StatusOr<TraceReader> TraceReader::Open(const std::string& path) {
 void TraceReader::OpenFurtherParts() {
   const v1::FileHeader& first = header();
   if (first.part() != 0) {
-    damages_->Add({path(), 0, 0, absl::StrCat("this is part ", first.part(), "; the parts before it are not read"), 0, 0});
+    damages_->Add(
+        {path(), 0, 0, absl::StrCat("this is part ", first.part(), "; the parts before it are not read"), 0, 0});
     return;
   }
   const std::string base = path();
@@ -48,7 +49,8 @@ void TraceReader::OpenFurtherParts() {
     if (absl::IsNotFound(next.status())) return;
     if (!next.ok()) {
       const absl::string_view message = next.status().message();
-      damages_->Add({name, 0, 0, absl::StrCat("not read:", message.substr(std::min(name.size() + 1, message.size()))), 0, 0});
+      damages_->Add(
+          {name, 0, 0, absl::StrCat("not read:", message.substr(std::min(name.size() + 1, message.size()))), 0, 0});
       return;
     }
     if (next->header().trace_uuid() != first.trace_uuid() || next->header().part() != part) return;  // of another trace

@@ -28,8 +28,8 @@ namespace gpuperf::reader {
 class TraceReader {
  public:
   // `path` is the first part; later ones are found beside it. A later part can be opened by its own name too, and then
-  // is all that is read. Errors: NotFound, PermissionDenied, Unavailable (cannot be read); InvalidArgument (not a trace);
-  // Unimplemented (made by a newer gpuperf). The message is one line that begins with the path.
+  // is all that is read. Errors: NotFound, PermissionDenied, Unavailable (cannot be read); InvalidArgument (not a
+  // trace); Unimplemented (made by a newer gpuperf). The message is one line that begins with the path.
   static absl::StatusOr<TraceReader> Open(const std::string& path);
 
   // Of the first part.
@@ -50,7 +50,7 @@ class TraceReader {
 
   // Known after Read.
   uint64_t chunks() const { return chunks_; }
-  uint64_t events() const { return events_; }        // as the chunk headers tell
+  uint64_t events() const { return events_; }             // as the chunk headers tell
   int64_t last_host_ns() const { return last_host_ns_; }  // of the last chunk: all that was seen up to then is here
   const std::optional<v1::RunInfo>& run_info() const { return decoder_->run_info(); }     // the last one
   const std::optional<v1::SelfCost>& self_cost() const { return decoder_->self_cost(); }  // the last one

@@ -1,6 +1,6 @@
 // What a TraceReader calls for everything that it reads, in the order of the file and, within a chunk, of the schema:
-// dictionaries first. Override what you need; the rest does nothing. Called on the thread that reads; arguments are valid
-// during the call (names and dictionary entries: as long as the reader).
+// dictionaries first. Override what you need; the rest does nothing. Called on the thread that reads; arguments are
+// valid during the call (names and dictionary entries: as long as the reader).
 #ifndef GPUPERF_READER_VISITOR_H_
 #define GPUPERF_READER_VISITOR_H_
 

@@ -1,8 +1,8 @@
 // Walks the fields of one serialised Protobuf message without decoding it.
 //
-// For the framing of a trace only, where a part of a message has to be found or skipped before (or instead of) a parse by
-// generated code. Any thread; owns nothing: the bytes must outlive the cursor. Never reads outside them, whatever they
-// hold, never allocates, never throws.
+// For the framing of a trace only, where a part of a message has to be found or skipped before (or instead of) a parse
+// by generated code. Any thread; owns nothing: the bytes must outlive the cursor. Never reads outside them, whatever
+// they hold, never allocates, never throws.
 #ifndef GPUPERF_READER_WIRE_H_
 #define GPUPERF_READER_WIRE_H_
 

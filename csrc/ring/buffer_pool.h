@@ -23,10 +23,10 @@ namespace gpuperf::ring {
 
 struct ActivityBuffer {
   uint8_t* data = nullptr;
-  size_t size = 0;         // what CUPTI was told
-  size_t valid = 0;        // bytes with records
-  uint64_t taken_ns = 0;   // host time of Take and …
-  uint64_t filled_ns = 0;  // … of Complete
+  size_t size = 0;               // what CUPTI was told
+  size_t valid = 0;              // bytes with records
+  uint64_t taken_ns = 0;         // host time of Take and …
+  uint64_t filled_ns = 0;        // … of Complete
   ThreadState* owner = nullptr;  // thread that asked for it, may be nullptr
 };
 

@@ -27,8 +27,8 @@ class SpscByteRing {
   SpscByteRing(const SpscByteRing&) = delete;
   SpscByteRing& operator=(const SpscByteRing&) = delete;
 
-  // Producer. Room for a record of `bytes` (a multiple of 8, ≤ kMaxRecordBytes) with `headroom` bytes free behind it, so
-  // that a record of up to `headroom` bytes that follows cannot fail (the exit of a call whose enter went in).
+  // Producer. Room for a record of `bytes` (a multiple of 8, ≤ kMaxRecordBytes) with `headroom` bytes free behind it,
+  // so that a record of up to `headroom` bytes that follows cannot fail (the exit of a call whose enter went in).
   // nullptr: full.
   std::byte* Reserve(size_t bytes, size_t headroom = 0) noexcept {
     const size_t offset = write_ & (capacity_ - 1);

@@ -51,9 +51,7 @@ gpuperf_state gpuperf_get_state(void) { return gpuperf::session::State(); }
 
 gpuperf_status gpuperf_get_stats(gpuperf_stats* stats) { return gpuperf::session::Stats(stats); }
 
-size_t gpuperf_output_path(char* buffer, size_t size) {
-  return CopyOut(gpuperf::session::OutputPath(), buffer, size);
-}
+size_t gpuperf_output_path(char* buffer, size_t size) { return CopyOut(gpuperf::session::OutputPath(), buffer, size); }
 
 size_t gpuperf_last_error(char* buffer, size_t size) { return CopyOut(gpuperf::session::LastError(), buffer, size); }
 

@@ -18,7 +18,8 @@ extern "C" int InitializeInjection(void) {
   using gpuperf::base::LogLevel;
   const gpuperf_status status = gpuperf::session::Start(nullptr, 0, gpuperf::session::EntryWay::kInjection);
   if (status == GPUPERF_OK) {
-    // Runs before the driver's own exit functions, which were registered before us. Python's atexit comes earlier still.
+    // Runs before the driver's own exit functions, which were registered before us. Python's atexit comes earlier
+    // still.
     std::atexit(StopAtExit);
   } else if (status != GPUPERF_DISABLED && status != GPUPERF_ALREADY_RUNNING) {
     Log(LogLevel::kError, "not recording: %s", gpuperf::session::LastError().c_str());

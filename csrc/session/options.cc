@@ -17,9 +17,12 @@ namespace {
 constexpr std::string_view kOwnPrefixes[] = {"GPUPERF_TEST_", "GPUPERF_FAKE_", "GPUPERF_RECORD"};
 
 bool ParseValue(std::string_view text, bool* value) {
-  if (text == "1" || text == "true" || text == "yes" || text == "on") *value = true;
-  else if (text == "0" || text == "false" || text == "no" || text == "off" || text.empty()) *value = false;
-  else return false;
+  if (text == "1" || text == "true" || text == "yes" || text == "on")
+    *value = true;
+  else if (text == "0" || text == "false" || text == "no" || text == "off" || text.empty())
+    *value = false;
+  else
+    return false;
   return true;
 }
 
@@ -35,10 +38,17 @@ bool ParseValue(std::string_view text, uint64_t* value) {
   unsigned shift = 0;
   if (digits + 1 == text.size()) {
     switch (text[digits]) {
-      case 'K': shift = 10; break;
-      case 'M': shift = 20; break;
-      case 'G': shift = 30; break;
-      default: return false;
+      case 'K':
+        shift = 10;
+        break;
+      case 'M':
+        shift = 20;
+        break;
+      case 'G':
+        shift = 30;
+        break;
+      default:
+        return false;
     }
   } else if (digits != text.size()) {
     return false;
@@ -117,21 +127,21 @@ bool ParseOptions(const gpuperf_option* given, size_t count, Options* options, s
       return false;
     }
   }
-#define GPUPERF_OPTION(field, option, type, fallback, env, help)                                                 \
-  {                                                                                                              \
-    const char* value = nullptr;                                                                                 \
-    const char* source = option;                                                                                 \
-    if (!Given(given, count, option, &value)) {                                                                  \
-      value = std::getenv(env);                                                                                  \
-      source = env;                                                                                              \
-    } else if (value == nullptr && std::strcmp(option, "output") == 0) {                                         \
-      value = "";                                                                                                \
-    }                                                                                                            \
-    if (!ParseValue(value == nullptr ? fallback : value, &options->field)) {                                     \
+#define GPUPERF_OPTION(field, option, type, fallback, env, help)                                                   \
+  {                                                                                                                \
+    const char* value = nullptr;                                                                                   \
+    const char* source = option;                                                                                   \
+    if (!Given(given, count, option, &value)) {                                                                    \
+      value = std::getenv(env);                                                                                    \
+      source = env;                                                                                                \
+    } else if (value == nullptr && std::strcmp(option, "output") == 0) {                                           \
+      value = "";                                                                                                  \
+    }                                                                                                              \
+    if (!ParseValue(value == nullptr ? fallback : value, &options->field)) {                                       \
       *error = base::Format("'%s' is no value for %s, which is of type %s", value == nullptr ? "" : value, source, \
-                            TypeName(#type));                                                                    \
-      return false;                                                                                              \
-    }                                                                                                            \
+                            TypeName(#type));                                                                      \
+      return false;                                                                                                \
+    }                                                                                                              \
   }
 #include "session/options.def"
 #undef GPUPERF_OPTION

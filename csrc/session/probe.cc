@@ -65,8 +65,10 @@ std::string ProbeJson() {
     driver_json.AddString("version", DriverVersion()).AddNumber("cuda", static_cast<unsigned>(version));
     const int result = driver->Init(0);
     usable = result == kCudaSuccess;
-    if (usable) gpus = ProbeGpus(*driver, nvml, &gpm);
-    else driver_json.AddString("error", "cuInit says " + driver->Describe(result));
+    if (usable)
+      gpus = ProbeGpus(*driver, nvml, &gpm);
+    else
+      driver_json.AddString("error", "cuInit says " + driver->Describe(result));
   }
 
   JsonObject cupti_json;

@@ -216,8 +216,10 @@ std::vector<std::string> Redact(std::vector<std::string> arguments) {
     next_is_secret = false;
     const size_t equals = argument.find('=');
     if (!IsSecret(argument.substr(0, equals))) continue;
-    if (equals != std::string::npos) argument = argument.substr(0, equals + 1) + kRedacted;
-    else next_is_secret = argument[0] == '-';
+    if (equals != std::string::npos)
+      argument = argument.substr(0, equals + 1) + kRedacted;
+    else
+      next_is_secret = argument[0] == '-';
   }
   return arguments;
 }
@@ -332,8 +334,9 @@ std::vector<std::string> KnownProblems(uint32_t version) {
         "later");
   }
   if (version >= 19 && version <= 22) {
-    problems.emplace_back("CUPTI before 12.5 can crash when it is detached from a process with CUDA graphs; gpuperf "
-                          "stays attached at stop");
+    problems.emplace_back(
+        "CUPTI before 12.5 can crash when it is detached from a process with CUDA graphs; gpuperf "
+        "stays attached at stop");
   }
   if (version >= 130200 && version < 130300) {
     problems.emplace_back("CUPTI 13.2 is slower than its neighbours; use 13.0.85 or 13.3 and later");

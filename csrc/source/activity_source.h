@@ -13,7 +13,8 @@ namespace gpuperf::source {
 void OnBufferRequested(uint8_t** buffer, size_t* size, size_t* max_records) noexcept;
 void OnBufferCompleted(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid_size) noexcept;
 
-// Whether this CUPTI takes "no" for an answer (12.9 and later); earlier ones crash on it and get memory beyond the pool.
+// Whether this CUPTI takes "no" for an answer (12.9 and later); earlier ones crash on it and get memory beyond the
+// pool.
 void SetMayRefuseBuffers(bool may_refuse) noexcept;
 
 // Requests that were refused because the pool was empty.

@@ -43,9 +43,7 @@ void EmitStep(int64_t samples, int64_t tokens) noexcept {
   EmitNamed(RecordKind::kStep, words, 2, {});
 }
 
-void EmitAnnotationBegin(std::string_view name) noexcept {
-  EmitNamed(RecordKind::kAnnotationBegin, nullptr, 0, name);
-}
+void EmitAnnotationBegin(std::string_view name) noexcept { EmitNamed(RecordKind::kAnnotationBegin, nullptr, 0, name); }
 
 void EmitAnnotationEnd() noexcept { EmitNamed(RecordKind::kAnnotationEnd, nullptr, 0, {}); }
 
@@ -62,8 +60,6 @@ void EmitClockPair(uint64_t host_ns, uint64_t device_ns, uint32_t width_ns) noex
   Emit(RecordKind::kClockPair, host_ns, width_ns, &device_ns, 1, {});
 }
 
-void EmitCuptiDropped(uint64_t records) noexcept {
-  Emit(RecordKind::kCuptiDropped, base::NowNs(), 0, &records, 1, {});
-}
+void EmitCuptiDropped(uint64_t records) noexcept { Emit(RecordKind::kCuptiDropped, base::NowNs(), 0, &records, 1, {}); }
 
 }  // namespace gpuperf::source

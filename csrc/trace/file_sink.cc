@@ -25,14 +25,13 @@ std::string WithSuffix(const std::string& path, const std::string& suffix) {
 }
 
 uint64_t ModifiedNs(const struct stat& status) {
-  return static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000U +
-         static_cast<uint64_t>(status.st_mtim.tv_nsec);
+  return static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000U + static_cast<uint64_t>(status.st_mtim.tv_nsec);
 }
 
 }  // namespace
 
 bool StoodBeforeRun(const OutputPlan& plan) {
-  struct stat status {};
+  struct stat status{};
   if (lstat(plan.path.c_str(), &status) != 0) return false;
   // Whatever is no regular file is not a sibling's trace.
   return !S_ISREG(status.st_mode) || ModifiedNs(status) < plan.run_start_ns;
@@ -42,7 +41,7 @@ FileSink::~FileSink() { Close(); }
 
 bool FileSink::Create(const std::string& path, bool replace) {
   // Only a regular file (or a link, which is removed, not followed) is replaced.
-  struct stat status {};
+  struct stat status{};
   if (replace && lstat(path.c_str(), &status) == 0 && (S_ISREG(status.st_mode) || S_ISLNK(status.st_mode))) {
     unlink(path.c_str());
   }

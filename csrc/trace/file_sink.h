@@ -39,7 +39,7 @@ class FileSink {
   bool is_open() const { return descriptor_ >= 0; }
   const std::string& path() const { return path_; }  // of the first part
   uint32_t part() const { return part_; }
-  uint64_t size() const { return size_; }              // of the current part
+  uint64_t size() const { return size_; }  // of the current part
   const std::string& error() const { return error_; }
 
  private:

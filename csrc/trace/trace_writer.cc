@@ -82,11 +82,9 @@ bool TraceWriter::Write(collector::Batches& batches) {
   if (!file_.is_open() && !Begin()) return false;
   if (!batches.run_info.empty()) run_info_ = batches.run_info;
 
-  bool checkpoint =
-      sequence_ == 0 || batches.dictionaries.restarted || bytes_since_checkpoint_ >= kCheckpointBytes;
+  bool checkpoint = sequence_ == 0 || batches.dictionaries.restarted || bytes_since_checkpoint_ >= kCheckpointBytes;
   if (sequence_ == 0) batches.run_info = run_info_;
-  std::string chunk =
-      FrameChunk(BuildBody(batches, checkpoint, written_bytes()), batches, sequence_, checkpoint);
+  std::string chunk = FrameChunk(BuildBody(batches, checkpoint, written_bytes()), batches, sequence_, checkpoint);
   if (sequence_ != 0 && file_.size() + chunk.size() > options_.max_part_bytes) {
     if (!WriteFooter()) return false;
     if (!file_.OpenNextPart()) return Fail();

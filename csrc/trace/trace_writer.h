@@ -48,8 +48,8 @@ class TraceWriter final : public collector::ChunkSink {
     bool checkpoint;
   };
 
-  bool Begin();          // claims the file
-  bool WriteHeader();    // of the current part
+  bool Begin();        // claims the file
+  bool WriteHeader();  // of the current part
   bool WriteFooter();
   bool Append(std::string_view bytes);
   bool Fail();

@@ -14,49 +14,49 @@ namespace {
 namespace cupti = gpuperf::cupti;
 
 // One field of a view and of the header's struct: same place, same width.
-#define SAME(view, field, theirs, member)                                                       \
-  static_assert(offsetof(cupti::view, field) == offsetof(theirs, member), #view "::" #field);   \
+#define SAME(view, field, theirs, member)                                                     \
+  static_assert(offsetof(cupti::view, field) == offsetof(theirs, member), #view "::" #field); \
   static_assert(sizeof(cupti::view::field) == sizeof(theirs::member), #view "::" #field)
 
 // Kernel9 is the record of CUDA 12, Kernel10 that of 13.0, Kernel11 that of 13.1.
-#define SAME_KERNEL(theirs)                                                         \
-  SAME(KernelRecord, kind, theirs, kind);                                           \
-  SAME(KernelRecord, cache_config, theirs, cacheConfig);                            \
-  SAME(KernelRecord, shared_memory_config, theirs, sharedMemoryConfig);             \
-  SAME(KernelRecord, registers_per_thread, theirs, registersPerThread);             \
-  SAME(KernelRecord, start, theirs, start);                                         \
-  SAME(KernelRecord, end, theirs, end);                                             \
-  SAME(KernelRecord, completed, theirs, completed);                                 \
-  SAME(KernelRecord, device, theirs, deviceId);                                     \
-  SAME(KernelRecord, context, theirs, contextId);                                   \
-  SAME(KernelRecord, stream, theirs, streamId);                                     \
-  SAME(KernelRecord, grid_x, theirs, gridX);                                        \
-  SAME(KernelRecord, grid_z, theirs, gridZ);                                        \
-  SAME(KernelRecord, block_x, theirs, blockX);                                      \
-  SAME(KernelRecord, block_z, theirs, blockZ);                                      \
-  SAME(KernelRecord, static_shared_bytes, theirs, staticSharedMemory);              \
-  SAME(KernelRecord, dynamic_shared_bytes, theirs, dynamicSharedMemory);            \
-  SAME(KernelRecord, local_bytes_per_thread, theirs, localMemoryPerThread);         \
-  SAME(KernelRecord, local_bytes_total_32, theirs, localMemoryTotal);               \
-  SAME(KernelRecord, correlation, theirs, correlationId);                           \
-  SAME(KernelRecord, grid_id, theirs, gridId);                                      \
-  SAME(KernelRecord, name, theirs, name);                                           \
-  SAME(KernelRecord, queued, theirs, queued);                                       \
-  SAME(KernelRecord, submitted, theirs, submitted);                                 \
-  SAME(KernelRecord, launch_type, theirs, launchType);                              \
-  SAME(KernelRecord, carveout_requested, theirs, isSharedMemoryCarveoutRequested);  \
-  SAME(KernelRecord, carveout_percent, theirs, sharedMemoryCarveoutRequested);      \
-  SAME(KernelRecord, executed_shared_bytes, theirs, sharedMemoryExecuted);          \
-  SAME(KernelRecord, graph_node_id, theirs, graphNodeId);                           \
-  SAME(KernelRecord, shmem_limit_config, theirs, shmemLimitConfig);                 \
-  SAME(KernelRecord, graph_id, theirs, graphId);                                    \
-  SAME(KernelRecord, channel, theirs, channelID);                                   \
-  SAME(KernelRecord, channel_type, theirs, channelType);                            \
-  SAME(KernelRecord, cluster_x, theirs, clusterX);                                  \
-  SAME(KernelRecord, cluster_z, theirs, clusterZ);                                  \
-  SAME(KernelRecord, cluster_scheduling_policy, theirs, clusterSchedulingPolicy);   \
-  SAME(KernelRecord, local_bytes_total, theirs, localMemoryTotal_v2);               \
-  SAME(KernelRecord, max_potential_cluster_size, theirs, maxPotentialClusterSize);  \
+#define SAME_KERNEL(theirs)                                                        \
+  SAME(KernelRecord, kind, theirs, kind);                                          \
+  SAME(KernelRecord, cache_config, theirs, cacheConfig);                           \
+  SAME(KernelRecord, shared_memory_config, theirs, sharedMemoryConfig);            \
+  SAME(KernelRecord, registers_per_thread, theirs, registersPerThread);            \
+  SAME(KernelRecord, start, theirs, start);                                        \
+  SAME(KernelRecord, end, theirs, end);                                            \
+  SAME(KernelRecord, completed, theirs, completed);                                \
+  SAME(KernelRecord, device, theirs, deviceId);                                    \
+  SAME(KernelRecord, context, theirs, contextId);                                  \
+  SAME(KernelRecord, stream, theirs, streamId);                                    \
+  SAME(KernelRecord, grid_x, theirs, gridX);                                       \
+  SAME(KernelRecord, grid_z, theirs, gridZ);                                       \
+  SAME(KernelRecord, block_x, theirs, blockX);                                     \
+  SAME(KernelRecord, block_z, theirs, blockZ);                                     \
+  SAME(KernelRecord, static_shared_bytes, theirs, staticSharedMemory);             \
+  SAME(KernelRecord, dynamic_shared_bytes, theirs, dynamicSharedMemory);           \
+  SAME(KernelRecord, local_bytes_per_thread, theirs, localMemoryPerThread);        \
+  SAME(KernelRecord, local_bytes_total_32, theirs, localMemoryTotal);              \
+  SAME(KernelRecord, correlation, theirs, correlationId);                          \
+  SAME(KernelRecord, grid_id, theirs, gridId);                                     \
+  SAME(KernelRecord, name, theirs, name);                                          \
+  SAME(KernelRecord, queued, theirs, queued);                                      \
+  SAME(KernelRecord, submitted, theirs, submitted);                                \
+  SAME(KernelRecord, launch_type, theirs, launchType);                             \
+  SAME(KernelRecord, carveout_requested, theirs, isSharedMemoryCarveoutRequested); \
+  SAME(KernelRecord, carveout_percent, theirs, sharedMemoryCarveoutRequested);     \
+  SAME(KernelRecord, executed_shared_bytes, theirs, sharedMemoryExecuted);         \
+  SAME(KernelRecord, graph_node_id, theirs, graphNodeId);                          \
+  SAME(KernelRecord, shmem_limit_config, theirs, shmemLimitConfig);                \
+  SAME(KernelRecord, graph_id, theirs, graphId);                                   \
+  SAME(KernelRecord, channel, theirs, channelID);                                  \
+  SAME(KernelRecord, channel_type, theirs, channelType);                           \
+  SAME(KernelRecord, cluster_x, theirs, clusterX);                                 \
+  SAME(KernelRecord, cluster_z, theirs, clusterZ);                                 \
+  SAME(KernelRecord, cluster_scheduling_policy, theirs, clusterSchedulingPolicy);  \
+  SAME(KernelRecord, local_bytes_total, theirs, localMemoryTotal_v2);              \
+  SAME(KernelRecord, max_potential_cluster_size, theirs, maxPotentialClusterSize); \
   SAME(KernelRecord, max_active_clusters, theirs, maxActiveClusters)
 
 SAME_KERNEL(CUpti_ActivityKernel9);

@@ -21,22 +21,22 @@ extern "C" {
 typedef enum gpuperf_status {
   GPUPERF_OK = 0,
   GPUPERF_UNEXPECTED = 1,
-  GPUPERF_INVALID_OPTION = 2,     /* unknown option or value that does not parse */
-  GPUPERF_OUTPUT_EXISTS = 3,      /* the output file stood before the run and `force` is not set */
+  GPUPERF_INVALID_OPTION = 2, /* unknown option or value that does not parse */
+  GPUPERF_OUTPUT_EXISTS = 3,  /* the output file stood before the run and `force` is not set */
   GPUPERF_OUTPUT_UNWRITABLE = 4,
-  GPUPERF_UNAVAILABLE = 5,        /* no GPU, no driver or no libcupti */
-  GPUPERF_BUSY = 6,               /* another client holds CUPTI */
-  GPUPERF_DISABLED = 7,           /* GPUPERF_DISABLE=1, or a forked child */
+  GPUPERF_UNAVAILABLE = 5, /* no GPU, no driver or no libcupti */
+  GPUPERF_BUSY = 6,        /* another client holds CUPTI */
+  GPUPERF_DISABLED = 7,    /* GPUPERF_DISABLE=1, or a forked child */
   GPUPERF_NOT_RUNNING = 8,
-  GPUPERF_ALREADY_RUNNING = 9     /* start() while running: nothing changed */
+  GPUPERF_ALREADY_RUNNING = 9 /* start() while running: nothing changed */
 } gpuperf_status;
 
 typedef enum gpuperf_state {
-  GPUPERF_STATE_IDLE = 0,         /* never started */
+  GPUPERF_STATE_IDLE = 0, /* never started */
   GPUPERF_STATE_RUNNING = 1,
   GPUPERF_STATE_STOPPED = 2,
-  GPUPERF_STATE_YIELDED = 3,      /* stopped for another CUPTI client; the trace is closed */
-  GPUPERF_STATE_FORKED = 4        /* a forked child of a traced process: silent for ever */
+  GPUPERF_STATE_YIELDED = 3, /* stopped for another CUPTI client; the trace is closed */
+  GPUPERF_STATE_FORKED = 4   /* a forked child of a traced process: silent for ever */
 } gpuperf_state;
 
 /* One option by the name it has in gpuperf_option_table_json(). Values are text: "1"/"0" for booleans, bytes as plain
@@ -52,17 +52,17 @@ typedef struct gpuperf_stats {
   uint64_t kernels;
   uint64_t copies;
   uint64_t memsets;
-  uint64_t calls;               /* finished host-side calls */
+  uint64_t calls; /* finished host-side calls */
   uint64_t steps;
-  uint64_t lost;                /* all losses but "no launch" */
-  uint64_t unjoined;            /* device records whose call is not in the trace */
+  uint64_t lost;     /* all losses but "no launch" */
+  uint64_t unjoined; /* device records whose call is not in the trace */
   uint64_t written_bytes;
-  uint64_t callback_ns;         /* estimate, see trace SelfCost */
-  uint64_t collector_cpu_ns;    /* collector and flush thread */
+  uint64_t callback_ns;      /* estimate, see trace SelfCost */
+  uint64_t collector_cpu_ns; /* collector and flush thread */
   uint64_t ring_bytes;
   uint64_t buffer_bytes_peak;
-  uint64_t opened_calls;        /* calls entered (published at enter); minus calls = inside a call now */
-  uint64_t finalize_ns;         /* of the last stop; 0 = did not finalize */
+  uint64_t opened_calls; /* calls entered (published at enter); minus calls = inside a call now */
+  uint64_t finalize_ns;  /* of the last stop; 0 = did not finalize */
 } gpuperf_stats;
 
 GPUPERF_API uint32_t gpuperf_abi_version(void);
