@@ -41,7 +41,7 @@ class LineWriter {
   LineWriter& operator=(const LineWriter&) = delete;
 
   template <class Number>
-  LineWriter& Put(absl::string_view key, Number value) {
+  LineWriter& Put(absl::string_view key, const Number& value) {
     absl::StrAppend(out_, " ", key, "=", value);
     return *this;
   }

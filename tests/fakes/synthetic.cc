@@ -307,10 +307,11 @@ class Generator {
         }
         [[fallthrough]];
       default:
-        if (slot % 8 == 3)
+        if (slot % 8 == 3) {
           launch("cudaLaunchKernelExC", "cuLaunchKernelEx", kRuntime);
-        else
+        } else {
           launch("cudaLaunchKernel", "cuLaunchKernel", kRuntime);
+        }
         break;
     }
     record.correlation = Call(call);
