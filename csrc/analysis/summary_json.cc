@@ -11,8 +11,6 @@ namespace {
 
 using Text = std::optional<std::string>;
 
-constexpr int kSchema = 1;
-
 void Write(JsonWriter& json, absl::string_view key, const Text& text) {
   json.Key(key);
   if (text) {
@@ -266,7 +264,6 @@ void WriteSelfCost(JsonWriter& json, const Summary& summary) {
 std::string ToJson(const Summary& summary) {
   JsonWriter json;
   json.BeginObject();
-  json.Int("schema", kSchema);
   WriteTrace(json, summary);
   WriteProcess(json, summary);
   WriteRun(json, summary);

@@ -1,0 +1,106 @@
+"""The sentences of a report: how idle the GPUs were, and how complete that picture is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gpuperf.report import units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpuperf.report.traces import Summary
+
+_LOST = {
+    "ring_full": "dropped, a thread's ring was full",
+    "pool_empty": "activity buffers refused, the pool was empty",
+    "cupti_dropped": "dropped by CUPTI",
+    "zero_timestamp": "invalid, without a time",
+    "reversed_timestamp": "invalid, ended before they began",
+    "no_launch": "without the call that launched them",
+    "unreadable": "not readable in an activity buffer",
+    "write_failed": "not written, the disk refused",
+    "no_ring": "dropped, no memory for a thread's ring",
+}
+
+
+def is_damaged(trace: Summary) -> bool:
+    """The file is not what its writer would have left at an orderly end: exit code 4."""
+    completeness = trace["completeness"]
+    return not completeness["cleanly_closed"] or completeness["damage_count"] != 0
+
+
+def idle(trace: Summary) -> Iterator[str]:
+    """One sentence a GPU."""
+    captured = trace["span"]["captured_ns"]
+    if not trace["devices"]:
+        yield f"No GPU work in {units.duration(captured)}"
+    for device in trace["devices"]:
+        gpu = "A GPU that the trace does not name" if device["device"] is None else f"GPU {device['device']}"
+        if device["idle_ns"] is None:
+            yield f"{gpu}: how long it was idle is not known (no clock pair carries its times to the host clock)"
+            continue
+        text = f"{gpu} had nothing to run {units.share(device['idle_ns'], captured)} of {units.duration(captured)}"
+        if device["opaque_ns"]:
+            text += f", and {units.share(device['opaque_ns'], captured)} is opaque (inside graph launches)"
+        yield text
+
+
+def completeness(trace: Summary) -> Iterator[str]:
+    """What is missing, one clause each; "nothing lost" if nothing is known to be."""
+    facts = trace["completeness"]
+    if facts["complete"]:
+        yield "nothing lost"
+    elif not facts["lost"]:
+        yield "no record lost while tracing"
+    for loss in facts["losses"]:
+        yield _loss(trace, loss)
+    if not facts["cleanly_closed"]:
+        yield "the file was not closed (the process was killed or is still running): what came after its end is missing"
+    if facts["damage_count"]:
+        stretch = "stretch" if facts["damage_count"] == 1 else "stretches"
+        text = f"{units.count(facts['damage_count'])} damaged {stretch} stepped over"
+        if trace["span"]["unreadable_ns"]:
+            text += f" ({units.duration(trace['span']['unreadable_ns'])} of the run)"
+        yield text
+    if trace["span"]["outage_ns"]:
+        reasons = ", ".join(sorted({outage["reason"] for outage in facts["outages"]}))
+        yield f"{units.duration(trace['span']['outage_ns'])} not captured ({reasons})"
+    if all(loss["reason"] != "no_launch" for loss in facts["losses"]):  # else it is said already
+        yield from _joins(facts["launches"])
+
+
+def notes(trace: Summary) -> Iterator[str]:
+    """Details to the clauses of `completeness`, one line each."""
+    facts = trace["completeness"]
+    shown = 10
+    for damage in facts["damages"][:shown]:
+        where = f"at byte {units.count(damage['offset'])}"
+        if damage["bytes"]:
+            where += f", {units.size(damage['bytes'])}"
+        yield f"damage: {damage['what']} ({where})"
+    if facts["damage_count"] > shown:
+        yield f"damage: and {units.count(facts['damage_count'] - shown)} more (gpuperf dump shows them)"
+    for call in facts["unfinished_calls"][:shown]:
+        began = _since_start(trace, call["enter_host_ns"])
+        yield f"{call['function'] or 'a call'} of thread {call['tid'] or '?'}, begun {began}, did not return"
+    for warning in (trace["run"] or {}).get("warnings", []):
+        yield f"warning: {warning}"
+
+
+def _loss(trace: Summary, loss: dict[str, Any]) -> str:
+    what = "" if loss["reason"] == "pool_empty" else f" {loss['kind']} record{'s' if loss['count'] != 1 else ''}"
+    why = _LOST.get(loss["reason"], loss["reason"])
+    first, last = (_since_start(trace, loss[key]) for key in ("first_host_ns", "last_host_ns"))
+    return f"{units.count(loss['count'])}{what} {why} ({first} to {last})"
+
+
+def _since_start(trace: Summary, host_ns: int) -> str:
+    return f"{units.duration(max(host_ns - trace['span']['begin_host_ns'], 0))} in"
+
+
+def _joins(launches: dict[str, dict[str, int]]) -> Iterator[str]:
+    for kind, figures in launches.items():
+        missing = figures["records"] - figures["joined"]
+        if missing:
+            yield f"{units.count(missing)} of {units.count(figures['records'])} {kind} without their call"

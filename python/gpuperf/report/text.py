@@ -1,0 +1,320 @@
+"""A report for a terminal or a pipe."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
+
+from gpuperf.report import kernel_names, statements, units
+from gpuperf.report.tables import Column, show
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TextIO
+
+    from gpuperf.report.traces import Summary
+
+_PIPE_WIDTH = 160  # where nothing tells how wide it may be
+_WAITS = {
+    "synchronize": "waits for the GPU",
+    "blocking_copy": "blocking copy",
+    "pageable_copy": "copy of pageable memory",
+}
+
+
+def console(stream: TextIO | None = None) -> Console:
+    """Where reports go: colours only on a terminal; names are never read as markup."""
+    out = Console(file=stream or sys.stdout, markup=False, highlight=False, emoji=False)
+    if not out.is_terminal and "COLUMNS" not in os.environ:
+        out.width = _PIPE_WIDTH
+    return out
+
+
+def show_report(out: Console, traces: Sequence[Summary], *, top: int, full_names: bool = False) -> None:
+    """Prints the report of some traces: with more than one, a row for each first.
+
+    Args:
+        out: where to.
+        traces: what `summary` returned.
+        top: rows of the longest tables; 0 = all.
+        full_names: kernel names as the compiler spells them.
+    """
+    if len(traces) > 1:
+        ordered = sorted(traces, key=lambda trace: (trace["process"]["rank"] is None, trace["process"]["rank"] or 0))
+        _show_ranks(out, ordered)
+        for trace in ordered:
+            out.print()
+            out.print(Rule(Text(_title(trace)), align="left", characters="─"))
+            _show_one(out, trace, top, full_names=full_names)
+    else:
+        for trace in traces:
+            _show_one(out, trace, top, full_names=full_names)
+
+
+def _title(trace: Summary) -> str:
+    rank = trace["process"]["rank"]
+    name = Path(trace["trace"]["path"]).name
+    return name if rank is None else f"rank {rank}: {name}"
+
+
+def _show_one(out: Console, trace: Summary, top: int, *, full_names: bool) -> None:
+    style = "green" if trace["completeness"]["complete"] else "yellow"
+    head, *others = statements.idle(trace)
+    clauses = list(statements.completeness(trace))
+    out.print(Text(f"{head}; {clauses[0]}.", style="bold"))
+    for sentence in others:
+        out.print(Text(f"{sentence}.", style="bold"))
+    for clause in clauses[1:]:
+        out.print(Text(f"  {clause}", style=style))
+    for note in statements.notes(trace):
+        out.print(Text(f"  {note}", style="dim"))
+    out.print(Text(_origin(trace), style="dim"), no_wrap=True, overflow="ellipsis")
+
+    _show_steps(out, trace)
+    _show_devices(out, trace)
+    _show_kernels(out, trace, top, full_names=full_names)
+    _show_copies(out, trace)
+    _show_waits(out, trace, top)
+    _show_annotations(out, trace, top)
+    _show_cost(out, trace)
+
+
+def _origin(trace: Summary) -> str:
+    process, run = trace["process"], trace["run"] or {}
+    parts = [trace["trace"]["path"], units.size(trace["trace"]["bytes"])]
+    if process["rank"] is not None:
+        parts.append(f"rank {process['rank']} of {units.count(process['world_size'])}")
+    if process["host"]:
+        parts.append(f"{process['host']}, process {process['pid']}")
+    names = {hardware["device"]: hardware["name"] for hardware in run.get("hardware", [])}
+    parts += sorted({names[d["device"]] for d in trace["devices"] if names.get(d["device"])})
+    parts.append(" ".join(process["command_line"]))
+    return " · ".join(part for part in parts if part)
+
+
+def _show_ranks(out: Console, traces: Sequence[Summary]) -> None:
+    columns = [
+        Column("rank"),
+        Column("file", is_name=True),
+        Column("GPU"),
+        Column("captured", 2),
+        Column("idle"),
+        Column("idle in steps", 3),
+        Column("steps", 1),
+        Column("step p50", 1),
+        Column("step p99", 4),
+        Column("kernels", 5),
+        Column("lost"),
+    ]
+    rows = [_rank_row(trace, device) for trace in traces for device in trace["devices"] or [_no_device()]]
+    show(out, f"{units.count(len(traces))} traces", columns, rows)
+
+
+def _rank_row(trace: Summary, device: dict[str, Any]) -> list[str]:
+    durations = trace["steps"]["durations"]
+    return [
+        units.count(trace["process"]["rank"]),
+        Path(trace["trace"]["path"]).name,
+        units.count(device["device"]),
+        units.duration(trace["span"]["captured_ns"]),
+        units.share(device["idle_ns"], trace["span"]["captured_ns"]),
+        units.share(device["steps_idle_ns"], device["steps_captured_ns"]),
+        units.count(trace["steps"]["count"]),
+        units.duration(durations["p50_ns"]),
+        units.duration(durations["p99_ns"]),
+        units.count(device["kernels"]),
+        _lost(trace),
+    ]
+
+
+def _no_device() -> dict[str, Any]:
+    return {"device": None, "idle_ns": None, "steps_idle_ns": None, "steps_captured_ns": None, "kernels": 0}
+
+
+def _lost(trace: Summary) -> str:
+    facts = trace["completeness"]
+    words = [units.count(facts["lost"])]
+    if facts["damage_count"]:
+        words.append("damaged")
+    if not facts["cleanly_closed"]:
+        words.append("not closed")
+    return ", ".join(words)
+
+
+def _show_steps(out: Console, trace: Summary) -> None:
+    steps = trace["steps"]
+    durations = steps["durations"]
+    if not steps["count"]:
+        out.print()
+        out.print(Text("No steps: call gpuperf.step() at the end of each to see them here.", style="dim"))
+        return
+    columns = [Column("count"), Column("p50"), Column("p95", 2), Column("p99"), Column("max", 1)]
+    row = [units.count(steps["count"])]
+    row += [units.duration(durations[key]) for key in ("p50_ns", "p95_ns", "p99_ns", "max_ns")]
+    for what in ("samples", "tokens"):
+        if steps[what] is not None:
+            columns.append(Column(f"{what}/s"))
+            row.append(units.rate(steps[what], steps[f"{what}_ns"]))
+    if steps["not_seen"]:
+        columns.append(Column("not seen"))
+        row.append(units.count(steps["not_seen"]))
+    show(out, "Steps", columns, [row])
+
+
+def _show_devices(out: Console, trace: Summary) -> None:
+    columns = [
+        Column("GPU"),
+        Column("busy"),
+        Column("idle"),
+        Column("idle share"),
+        Column("in steps", 3),
+        Column("longest idle", 2),
+        Column("kernels", 1),
+        Column("copies", 4),
+        Column("memory sets", 5),
+    ]
+    captured = trace["span"]["captured_ns"]
+    rows = [
+        [
+            units.count(device["device"]),
+            units.duration(device["busy_ns"]),
+            units.duration(device["idle_ns"]),
+            units.share(device["idle_ns"], captured),
+            units.share(device["steps_idle_ns"], device["steps_captured_ns"]),
+            units.duration(device["longest_idle_ns"]),
+            f"{units.count(device['kernels'])} in {units.duration(device['kernel_ns'])}",
+            f"{units.count(device['copies'])} in {units.duration(device['copy_ns'])}",
+            f"{units.count(device['memsets'])} in {units.duration(device['memset_ns'])}",
+        ]
+        for device in trace["devices"]
+    ]
+    show(out, "GPU time (busy: any kernel, copy or memory set is running)", columns, rows)
+
+
+def _show_kernels(out: Console, trace: Summary, top: int, *, full_names: bool) -> None:
+    kernels = trace["kernels"]
+    columns = [
+        Column("share"),
+        Column("total"),
+        Column("count"),
+        Column("average", 1),
+        Column("min", 4),
+        Column("max", 3),
+        Column("p99", 2),
+        Column("name", is_name=True),
+    ]
+    whole = sum(kernel["total_ns"] for kernel in kernels)
+    rows = [
+        [
+            units.share(kernel["total_ns"], whole),
+            units.duration(kernel["total_ns"]),
+            units.count(kernel["count"]),
+            *(units.duration(kernel[key]) for key in ("average_ns", "min_ns", "max_ns", "p99_ns")),
+            (kernel["name"] or "(name lost)") if full_names else kernel_names.short(kernel["name"]),
+        ]
+        for kernel in _top(kernels, top)
+    ]
+    show(out, _headline("Kernels by total time", len(rows), len(kernels)), columns, rows)
+
+
+def _show_copies(out: Console, trace: Summary) -> None:
+    columns = [
+        Column("direction", is_name=True),
+        Column("from", is_name=True),
+        Column("to", is_name=True),
+        Column("count"),
+        Column("bytes"),
+        Column("time", 1),
+        Column("bandwidth"),
+    ]
+    rows = [
+        [
+            copies["direction"],
+            copies["source"],
+            copies["destination"],
+            units.count(copies["operations"]),
+            units.size(copies["bytes"]),
+            units.duration(copies["total_ns"]),
+            units.bandwidth(copies["bytes_per_second"]),
+        ]
+        for copies in trace["copies"]
+    ]
+    rows += [
+        [
+            "set",
+            "",
+            memsets["memory"],
+            units.count(memsets["operations"]),
+            units.size(memsets["bytes"]),
+            units.duration(memsets["total_ns"]),
+            units.bandwidth(memsets["bytes_per_second"]),
+        ]
+        for memsets in trace["memsets"]
+    ]
+    show(out, "Copies and memory sets", columns, rows)
+
+
+def _show_waits(out: Console, trace: Summary, top: int) -> None:
+    columns = [
+        Column("total"),
+        Column("count"),
+        Column("max", 1),
+        Column("call", is_name=True),
+        Column("why", 2, is_name=True),
+    ]
+    rows = [
+        [
+            units.duration(wait["total_ns"]),
+            units.count(wait["count"]),
+            units.duration(wait["max_ns"]),
+            wait["function"] or "(name lost)",
+            _WAITS.get(wait["reason"], wait["reason"]),
+        ]
+        for wait in _top(trace["waits"], top)
+    ]
+    show(out, _headline("Host waits by call", len(rows), len(trace["waits"])), columns, rows)
+
+
+def _show_annotations(out: Console, trace: Summary, top: int) -> None:
+    columns = [Column("total"), Column("count"), Column("max", 1), Column("annotation", is_name=True)]
+    rows = [
+        [
+            units.duration(annotation["total_ns"]),
+            units.count(annotation["count"]),
+            units.duration(annotation["max_ns"]),
+            annotation["name"] or "(name lost)",
+        ]
+        for annotation in _top(trace["annotations"], top)
+    ]
+    show(out, _headline("Annotations", len(rows), len(trace["annotations"])), columns, rows)
+
+
+def _show_cost(out: Console, trace: Summary) -> None:
+    cost = trace["self_cost"]
+    out.print()
+    if cost is None:
+        out.print(Text("gpuperf itself: cost not known.", style="dim"))
+        return
+    parts = [
+        f"{units.duration(cost['callback_ns'])} in {units.count(cost['callbacks'])} callbacks",
+        f"{units.duration(cost['collector_cpu_ns'])} collector CPU",
+        f"{units.duration(cost['flush_cpu_ns'])} flush CPU",
+        f"{units.size(cost['buffer_bytes_peak'] + cost['ring_bytes'])} of host memory",
+        f"{units.size(trace['trace']['bytes'])} on disk",
+        "CUPTI's own share not measured",
+    ]
+    out.print(Text(f"gpuperf itself: {', '.join(parts)}.", style="dim"))
+
+
+def _top(rows: list[dict[str, Any]], top: int) -> list[dict[str, Any]]:
+    return rows[:top] if top else rows
+
+
+def _headline(title: str, shown: int, all_rows: int) -> str:
+    return title if shown == all_rows else f"{title} ({units.count(shown)} of {units.count(all_rows)}; -n shows more)"

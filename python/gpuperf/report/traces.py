@@ -1,0 +1,88 @@
+"""Trace files read by the native reader, for Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gpuperf.errors import GpuperfError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import ModuleType
+
+Summary: TypeAlias = dict[str, Any]  # one element of "traces" in docs/report.md
+
+_PART = re.compile(r"(?P<first>.+)\.\d{4}")
+
+
+class TraceError(GpuperfError, ValueError):
+    """A file that cannot be read, is no trace, or was made by a newer gpuperf."""
+
+    exit_code = 3
+
+
+def summary(path: str | os.PathLike[str], progress: Callable[[int], object] | None = None) -> Summary:
+    """Reads a trace (with all its parts) and sums it up.
+
+    Args:
+        path: the trace's first file.
+        progress: told the number of bytes read so far, again and again.
+
+    Returns:
+        The object that docs/report.md defines: times in ns, exact integers, None for what is not known.
+
+    Raises:
+        TraceError: the file cannot be read, is no trace, or was made by a newer gpuperf. Damage inside a trace is no
+            error: see `completeness` in the result.
+    """
+    native = _native()
+    try:
+        return dict(json.loads(native.summary_json(os.fsencode(path), progress)))
+    except native.TraceError as error:
+        raise TraceError(str(error)) from None
+
+
+def dump(path: str | os.PathLike[str], write: Callable[[str], object], *, chunks_only: bool = False) -> bool:
+    """Hands every record of a trace as text (docs/dump.md) to `write`, whole lines, some at a time.
+
+    Returns:
+        False if the trace is damaged or was not closed.
+
+    Raises:
+        TraceError: as `summary`.
+    """
+    native = _native()
+    try:
+        return bool(native.dump(os.fsencode(path), write, chunks_only=chunks_only))
+    except native.TraceError as error:
+        raise TraceError(str(error)) from None
+
+
+def select(paths: Sequence[str]) -> list[str]:
+    """The traces that `paths` name: each once, and without later parts whose first part is named too.
+
+    So `gpuperf report *.gpuperf*` does what one expects.
+    """
+    return list(_select(paths))
+
+
+def _select(paths: Sequence[str]) -> Iterator[str]:
+    named = {Path(path).absolute() for path in paths}
+    seen = set()
+    for path in paths:
+        absolute = Path(path).absolute()
+        part = _PART.fullmatch(str(absolute))
+        if absolute in seen or (part and Path(part["first"]) in named):
+            continue
+        seen.add(absolute)
+        yield path
+
+
+def _native() -> ModuleType:
+    from gpuperf import _analysis
+
+    return _analysis
