@@ -17,12 +17,13 @@ namespace {
 constexpr std::string_view kOwnPrefixes[] = {"GPUPERF_TEST_", "GPUPERF_FAKE_", "GPUPERF_RECORD"};
 
 bool ParseValue(std::string_view text, bool* value) {
-  if (text == "1" || text == "true" || text == "yes" || text == "on")
+  if (text == "1" || text == "true" || text == "yes" || text == "on") {
     *value = true;
-  else if (text == "0" || text == "false" || text == "no" || text == "off" || text.empty())
+  } else if (text == "0" || text == "false" || text == "no" || text == "off" || text.empty()) {
     *value = false;
-  else
+  } else {
     return false;
+  }
   return true;
 }
 
