@@ -65,10 +65,11 @@ std::string ProbeJson() {
     driver_json.AddString("version", DriverVersion()).AddNumber("cuda", static_cast<unsigned>(version));
     const int result = driver->Init(0);
     usable = result == kCudaSuccess;
-    if (usable)
+    if (usable) {
       gpus = ProbeGpus(*driver, nvml, &gpm);
-    else
+    } else {
       driver_json.AddString("error", "cuInit says " + driver->Describe(result));
+    }
   }
 
   JsonObject cupti_json;

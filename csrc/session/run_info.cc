@@ -216,10 +216,11 @@ std::vector<std::string> Redact(std::vector<std::string> arguments) {
     next_is_secret = false;
     const size_t equals = argument.find('=');
     if (!IsSecret(argument.substr(0, equals))) continue;
-    if (equals != std::string::npos)
+    if (equals != std::string::npos) {
       argument = argument.substr(0, equals + 1) + kRedacted;
-    else
+    } else {
       next_is_secret = argument[0] == '-';
+    }
   }
   return arguments;
 }
