@@ -87,7 +87,8 @@ void WriteTrace(JsonWriter& json, const Summary& summary) {
   json.Uint("events", summary.events);
   json.Uint("clock_pairs", summary.clock_pairs);
   json.Uint("clock_pairs_left_out", summary.clock_pairs_left_out);
-  json.Uint("clock_width_ns", summary.clock_pairs != 0 ? std::optional<uint64_t>(summary.clock_width_ns) : std::nullopt);
+  json.Uint("clock_width_ns",
+            summary.clock_pairs != 0 ? std::optional<uint64_t>(summary.clock_width_ns) : std::nullopt);
   json.EndObject();
 }
 

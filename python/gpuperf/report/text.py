@@ -228,7 +228,7 @@ def _show_copies(out: Console, trace: Summary) -> None:
         Column("direction", is_name=True),
         Column("from", is_name=True),
         Column("to", is_name=True),
-        Column("count"),
+        Column("count", 2),
         Column("bytes"),
         Column("time", 1),
         Column("bandwidth"),
