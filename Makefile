@@ -41,7 +41,7 @@ build: cpp-release ## build everything, with tests, in build/release
 install: bootstrap-build ## build and install gpuperf into .venv
 	@echo "building and installing gpuperf"
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
-	  -C build-dir=build/wheel .
+	  --config-settings=build-dir=build/wheel .
 
 test: bootstrap-test ## the test suite: C++ plain, with ASan+UBSan and with TSan, then Python; no GPU needed
 	$(MAKE) cpp-release cpp-asan cpp-tsan install
