@@ -39,7 +39,7 @@ demo: install ## build gpuperf, record a small job (or, without a GPU, replay a 
 build: cpp-release ## build everything, with tests, in build/release
 
 install: bootstrap-build ## build and install gpuperf into .venv
-	@echo "building and installing gpuperf"
+	@echo "building and installing gpuperf (a minute or two the first time)"
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
 	  --config-settings=build-dir=build/wheel .
 
