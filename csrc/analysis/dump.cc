@@ -282,20 +282,8 @@ class Dumper : public ChunkDumper {
   }
 
   void OnRunInfo(const v1::RunInfo& info) override {
-    auto line = Line("run_info");
-    if (info.has_rank()) line.Put("rank", info.rank());
-    if (info.has_world_size()) line.Put("world_size", info.world_size());
-    if (info.has_local_rank()) line.Put("local_rank", info.local_rank());
-    line.TextIf("driver_version", info.driver_version()).PutIf("cuda_driver_api", info.cuda_driver_api());
-    line.PutIf("cupti_version", info.cupti().version()).TextIf("cupti_path", info.cupti().path());
-    line.TextIf("cupti_found_by", info.cupti().found_by());
-    for (int i = 0; i < info.cupti().record_kind_size() && i < info.cupti().record_bytes_size(); ++i) {
-      line.Put(absl::StrCat("record_", info.cupti().record_kind(i)), info.cupti().record_bytes(i));
-    }
-    for (const v1::KeyValue& pair : info.versions()) line.Text("version", absl::StrCat(pair.key(), "=", pair.value()));
-    for (const v1::KeyValue& pair : info.options()) line.Text("option", absl::StrCat(pair.key(), "=", pair.value()));
-    for (const std::string& warning : info.warnings()) line.Text("warning", warning);
-    for (const v1::Device& device : info.devices()) line.Text("device", device.ShortDebugString());
+    PutRunInfo(info);
+    for (const v1::Device& device : info.devices()) PutDevice(device);
   }
 
   void OnLoss(const reader::LossRow& row) override {
@@ -351,6 +339,54 @@ class Dumper : public ChunkDumper {
   }
 
  private:
+  void PutRunInfo(const v1::RunInfo& info) {
+    auto line = Line("run_info");
+    if (info.has_rank()) line.Put("rank", info.rank());
+    if (info.has_world_size()) line.Put("world_size", info.world_size());
+    if (info.has_local_rank()) line.Put("local_rank", info.local_rank());
+    line.TextIf("driver_version", info.driver_version()).PutIf("cuda_driver_api", info.cuda_driver_api());
+    line.PutIf("cupti_version", info.cupti().version()).TextIf("cupti_path", info.cupti().path());
+    line.TextIf("cupti_found_by", info.cupti().found_by());
+    for (int i = 0; i < info.cupti().record_kind_size() && i < info.cupti().record_bytes_size(); ++i) {
+      line.Put(absl::StrCat("record_", info.cupti().record_kind(i)), info.cupti().record_bytes(i));
+    }
+    for (const v1::KeyValue& pair : info.versions()) line.Text("version", absl::StrCat(pair.key(), "=", pair.value()));
+    for (const v1::KeyValue& pair : info.options()) line.Text("option", absl::StrCat(pair.key(), "=", pair.value()));
+    for (const std::string& warning : info.warnings()) line.Text("warning", warning);
+  }
+
+  void PutDevice(const v1::Device& device) {
+    auto line = Line("run_device");
+    line.Put("device", device.device()).Text("name", device.name()).Text("uuid", device.uuid());
+    line.Text("pci_bus_id", device.pci_bus_id());
+    line.Put("compute", absl::StrCat(device.compute_major(), ".", device.compute_minor()));
+    line.Put("multiprocessors", device.multiprocessors()).Put("memory_bytes", device.memory_bytes());
+    line.Put("sm_clock_khz", device.sm_clock_khz()).Put("memory_clock_khz", device.memory_clock_khz());
+    line.Put("memory_bus_bits", device.memory_bus_bits()).Put("l2_bytes", device.l2_bytes());
+    line.Put("max_threads_per_multiprocessor", device.max_threads_per_multiprocessor());
+    line.Put("max_blocks_per_multiprocessor", device.max_blocks_per_multiprocessor());
+    line.Put("registers_per_multiprocessor", device.registers_per_multiprocessor());
+    line.Put("registers_per_block", device.registers_per_block());
+    line.Put("shared_bytes_per_multiprocessor", device.shared_bytes_per_multiprocessor());
+    line.Put("shared_bytes_per_block", device.shared_bytes_per_block());
+    line.Put("shared_bytes_per_block_optin", device.shared_bytes_per_block_optin());
+    line.Put("reserved_shared_bytes_per_block", device.reserved_shared_bytes_per_block());
+    line.Put("warp_size", device.warp_size()).Put("async_engines", device.async_engines());
+    if (device.has_pcie_generation()) line.Put("pcie_generation", device.pcie_generation());
+    if (device.has_pcie_generation_max()) line.Put("pcie_generation_max", device.pcie_generation_max());
+    if (device.has_pcie_width()) line.Put("pcie_width", device.pcie_width());
+    if (device.has_pcie_width_max()) line.Put("pcie_width_max", device.pcie_width_max());
+    if (device.has_ecc()) line.Bool("ecc", device.ecc());
+    if (device.has_mig()) line.Bool("mig", device.mig());
+    line.Bool("nvlink_known", device.nvlink_known());
+    for (const v1::NvLink& link : device.nvlinks()) {
+      std::string text = absl::StrCat(link.link(), ":", link.active() ? "active" : "inactive");
+      if (link.has_version()) absl::StrAppend(&text, ":v", link.version());
+      if (link.has_megabytes_per_second()) absl::StrAppend(&text, ":", link.megabytes_per_second(), "MB/s");
+      line.Put("nvlink", text);
+    }
+  }
+
   static void PutThread(LineWriter& line, uint32_t iid, const reader::ThreadEntry& thread) {
     line.Put("thread_iid", iid);
     if (thread.known) {

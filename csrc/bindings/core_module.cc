@@ -211,6 +211,11 @@ int Stop() {
   return gpuperf_stop();
 }
 
+void AtExit() {
+  const py::gil_scoped_release release;
+  gpuperf_at_exit();
+}
+
 int Yield(const std::string& why) {
   const py::gil_scoped_release release;
   return gpuperf_yield(why.c_str());
@@ -283,6 +288,7 @@ void DefineModule(py::module_& module) {
 
   module.def("start", Start, py::arg("options"));
   module.def("stop", Stop);
+  module.def("at_exit", AtExit);
   module.def("yield_", Yield, py::arg("why"));
   module.def("flush", Flush, py::arg("timeout_ms"));
   module.def("state", [] { return static_cast<int>(gpuperf_get_state()); });

@@ -16,6 +16,11 @@ class JoinTracker {
  public:
   // The 64-bit id whose low half is `id` and which lies nearest to the newest one so far.
   uint64_t Unwrap(uint32_t id) {
+    if (!seeded_) {
+      seeded_ = true;
+      newest_ = id;
+      return id;
+    }
     const auto distance = static_cast<int32_t>(id - static_cast<uint32_t>(newest_));
     if (distance < 0 && newest_ < static_cast<uint64_t>(-int64_t{distance})) return id;  // before the first wrap
     const uint64_t unwrapped = newest_ + static_cast<uint64_t>(int64_t{distance});
@@ -58,6 +63,7 @@ class JoinTracker {
     end_ = end;
   }
 
+  bool seeded_ = false;
   uint64_t newest_ = 0;
   uint64_t end_ = 0;
   std::vector<uint64_t> words_ = std::vector<uint64_t>(kWindow / 64);

@@ -45,6 +45,8 @@ gpuperf_status gpuperf_yield(const char* why) {
   return gpuperf::session::Stop(why == nullptr ? "another CUPTI client" : why);
 }
 
+void gpuperf_at_exit(void) { gpuperf::session::AtExit(); }
+
 gpuperf_status gpuperf_flush(uint32_t timeout_ms) { return gpuperf::session::Flush(timeout_ms); }
 
 gpuperf_state gpuperf_get_state(void) { return gpuperf::session::State(); }

@@ -7,12 +7,6 @@
 #include "gpuperf/gpuperf.h"
 #include "session/session.h"
 
-namespace {
-
-void StopAtExit() { gpuperf_stop(); }
-
-}  // namespace
-
 extern "C" int InitializeInjection(void) {
   using gpuperf::base::Log;
   using gpuperf::base::LogLevel;
@@ -20,7 +14,7 @@ extern "C" int InitializeInjection(void) {
   if (status == GPUPERF_OK) {
     // Runs before the driver's own exit functions, which were registered before us. Python's atexit comes earlier
     // still.
-    std::atexit(StopAtExit);
+    std::atexit(gpuperf_at_exit);
   } else if (status != GPUPERF_DISABLED && status != GPUPERF_ALREADY_RUNNING) {
     Log(LogLevel::kError, "not recording: %s", gpuperf::session::LastError().c_str());
   }

@@ -75,6 +75,7 @@ struct Process {
   std::unique_ptr<Capture> capture;  // the current or the last
   std::string error;
   std::vector<std::pair<std::string, std::string>> versions;
+  bool loaded_cupti = false;        // a session of ours was the first to load it
   std::set<std::string> own_paths;  // traces of earlier sessions of this process
   std::mutex info_mutex;            // guards what the flush thread adds: capture->run_info and versions
 };
@@ -174,11 +175,17 @@ gpuperf_status Subscribe(Process& process, Capture& capture) {
                        api.Describe(result).c_str()));
 }
 
+// Ours are zeroed, and CUPTI need not do it again in an application thread. The promise outlives us, even a finalize, so
+// it must be taken back: the next client's buffers may not be.
+void PromiseZeroedBuffers(const cupti::Api& api, bool promise) {
+  uint8_t zeroed = promise ? 1 : 0;
+  size_t size = sizeof zeroed;
+  api.ActivitySetAttribute(kZeroedOutActivityBuffer, &size, &zeroed);
+}
+
 gpuperf_status EnableActivity(Process& process, Capture& capture) {
   const cupti::Api& api = *capture.api;
-  uint8_t zeroed = 1;
-  size_t size = sizeof zeroed;
-  api.ActivitySetAttribute(kZeroedOutActivityBuffer, &size, &zeroed);  // ours are; without it CUPTI clears them again
+  PromiseZeroedBuffers(api, true);
   source::SetMayRefuseBuffers(api.version >= kMayRefuseSince);
   int result = api.ActivityRegisterCallbacks(source::OnBufferRequested, source::OnBufferCompleted);
   for (const uint32_t kind : cupti::kTracedKinds) {
@@ -186,6 +193,7 @@ gpuperf_status EnableActivity(Process& process, Capture& capture) {
   }
   if (result == cupti::kSuccess) return GPUPERF_OK;
   for (const uint32_t kind : cupti::kTracedKinds) api.ActivityDisable(kind);
+  PromiseZeroedBuffers(api, false);
   return Refuse(process, GPUPERF_UNAVAILABLE,
                 Format("CUPTI cannot record this GPU's activity: %s", api.Describe(result).c_str()));
 }
@@ -269,8 +277,10 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
                            capture->driver->Describe(result).c_str()));
     }
   }
+  const bool was_loaded = !cupti::LoadedLibrary("libcupti.so.").empty();
   capture->api = cupti::Load(options.cupti, &why);
   if (capture->api == nullptr) return Refuse(process, GPUPERF_UNAVAILABLE, why);
+  if (!was_loaded) process.loaded_cupti = true;
   if (!ring::Pool().Open(options.pool_bytes)) {
     return Refuse(process, GPUPERF_UNEXPECTED, "no address space for activity buffers");
   }
@@ -409,6 +419,7 @@ void StopLocked(Process& process, const char* yield_to) {
     source::SetActive(false);
     for (const uint32_t kind : cupti::kTracedKinds) api.ActivityDisable(kind);
     api.ActivityFlushAll(kFlushForced);
+    PromiseZeroedBuffers(api, false);
     capture.finalized = Detach(capture);
   }
   source::SetActive(false);
@@ -477,6 +488,20 @@ gpuperf_status Stop(const char* yield_to) noexcept {
     process.state.store(GPUPERF_STATE_STOPPED);
     return Refuse(process, GPUPERF_UNEXPECTED, Format("could not stop cleanly: %s", failure.what()));
   }
+}
+
+void AtExit() noexcept {
+  if (base::InForkedChild()) return;
+  if (Stop(nullptr) == GPUPERF_OK) return;
+  Process& process = TheProcess();
+  const Busy busy(process);
+  if (process.capture == nullptr || !process.loaded_cupti) return;
+  process.loaded_cupti = false;
+  void* context = nullptr;
+  if (process.capture->driver->CtxGetCurrent(&context) == kCudaDeinitialized) return;
+  const cupti::Api& api = *process.capture->api;
+  const Slot slot = ProbeSlot(api);
+  if (!slot.free && slot.error.empty()) api.Finalize();
 }
 
 gpuperf_status Flush(uint32_t timeout_ms) noexcept {

@@ -24,6 +24,8 @@ enum class EntryWay { kApi, kInjection };
 gpuperf_status Start(const gpuperf_option* options, size_t count, EntryWay way) noexcept;
 // `yield_to`: nullptr for a plain stop, else for whom capture steps aside.
 gpuperf_status Stop(const char* yield_to) noexcept;
+// See gpuperf_at_exit.
+void AtExit() noexcept;
 gpuperf_status Flush(uint32_t timeout_ms) noexcept;
 gpuperf_state State() noexcept;
 gpuperf_status Stats(gpuperf_stats* stats) noexcept;

@@ -1,6 +1,7 @@
 #include "source/call_source.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 
@@ -193,9 +194,20 @@ void Exit(ThreadState* thread, const CallDescriptor& call, uint32_t domain, uint
   thread->ring.Commit();
 }
 
+// What is known of a call whose parameters CUPTI does not give (a function newer than its headers): its kind.
+const CallDescriptor& WithoutParameters(CallKind kind) noexcept {
+  static constexpr auto kKinds = [] {
+    std::array<CallDescriptor, static_cast<size_t>(CallKind::kControl) + 1> kinds{};
+    for (size_t i = 0; i < kinds.size(); ++i) kinds[i].kind = static_cast<CallKind>(i);
+    return kinds;
+  }();
+  return kKinds[static_cast<size_t>(kind)];
+}
+
 void Dispatch(ThreadState* thread, uint32_t domain, uint32_t cbid, const CallbackData* data) noexcept {
   const CallDescriptor* call = Find(domain, cbid);
   if (call == nullptr) return;
+  if (__builtin_expect(data->params == nullptr, 0)) call = &WithoutParameters(call->kind);
   if (data->site == cupti::kSiteEnter) Enter(thread, *call, domain, cbid, data);
   else Exit(thread, *call, domain, cbid, data);
 }

@@ -48,7 +48,9 @@ class CaptureTracker {
 
   ring::CaptureState StateOf(uint64_t stream) const noexcept {
     if (captures_.load(std::memory_order_relaxed) == 0) return ring::CaptureState::kNone;
-    if (streams_.Contains(stream)) return ring::CaptureState::kCapturing;
+    if (streams_.Contains(stream)) {
+      return mixed_.load(std::memory_order_relaxed) ? ring::CaptureState::kUnknown : ring::CaptureState::kCapturing;
+    }
     return overflowed_.load(std::memory_order_relaxed) ? ring::CaptureState::kUnknown : ring::CaptureState::kNone;
   }
 
@@ -64,10 +66,10 @@ class CaptureTracker {
     } while (!captures_.compare_exchange_weak(captures, captures - 1, std::memory_order_relaxed));
     // Streams of one of several captures stay marked until the last of them ends: rather unknown than wrong.
     if (captures == 1) Reset();
-    else overflowed_.store(true, std::memory_order_relaxed);
+    else mixed_.store(true, std::memory_order_relaxed);
   }
   void EventRecorded(uint64_t event, uint64_t stream) noexcept {
-    if (StateOf(stream) != ring::CaptureState::kCapturing) return;
+    if (captures_.load(std::memory_order_relaxed) == 0 || !streams_.Contains(stream)) return;
     if (!events_.Insert(event)) overflowed_.store(true, std::memory_order_relaxed);
   }
   void StreamWaits(uint64_t stream, uint64_t event) noexcept {
@@ -77,6 +79,7 @@ class CaptureTracker {
   void Reset() noexcept {
     captures_.store(0, std::memory_order_relaxed);
     overflowed_.store(false, std::memory_order_relaxed);
+    mixed_.store(false, std::memory_order_relaxed);
     streams_.Clear();
     events_.Clear();
   }
@@ -88,6 +91,7 @@ class CaptureTracker {
 
   std::atomic<int64_t> captures_{0};
   std::atomic<bool> overflowed_{false};
+  std::atomic<bool> mixed_{false};  // one of several captures has ended: whose streams are left is not known
   SmallSet<64> streams_;
   SmallSet<256> events_;
 };

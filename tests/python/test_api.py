@@ -297,6 +297,9 @@ class Library(types.SimpleNamespace):
         self.calls.append(("stop",))
         return self.OK
 
+    def at_exit(self) -> None:
+        self.calls.append(("at_exit",))
+
     def last_error(self) -> str:
         return self.message
 

@@ -182,7 +182,7 @@ def test_the_stop_runs_before_what_torch_and_the_job_registered_earlier() -> Non
     lines = run_python(
         """
         import atexit
-        core.stop = lambda: print("stop")
+        core.at_exit = lambda: print("stop")
         hooks.install()
         atexit.register(print, "registered before torch was imported")
         import torch

@@ -80,6 +80,12 @@ GPUPERF_API gpuperf_status gpuperf_stop(void);
  * an outage and into one line on stderr. */
 GPUPERF_API gpuperf_status gpuperf_yield(const char* why);
 
+/* To be called when the process is about to end and CUDA still works (Python's atexit). Stops a running session. And if
+ * an earlier session of ours was the first to load CUPTI, and another client (torch.profiler) holds it now, detaches
+ * CUPTI: its own exit function was registered before that client's library was loaded, so it would run after that
+ * client's data are gone, call into them and abort the process. */
+GPUPERF_API void gpuperf_at_exit(void);
+
 /* Waits until everything seen up to now is in the trace file, at most timeout_ms. */
 GPUPERF_API gpuperf_status gpuperf_flush(uint32_t timeout_ms);
 

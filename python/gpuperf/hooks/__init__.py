@@ -40,6 +40,6 @@ def _torch_imported() -> None:
 
 def _stop_at_exit() -> None:
     """Exit functions run last in, first out: registered after torch's own, ours runs while CUDA still works."""
-    stop = load_core().stop
-    atexit.unregister(stop)
-    atexit.register(stop)
+    at_exit = load_core().at_exit
+    atexit.unregister(at_exit)
+    atexit.register(at_exit)

@@ -32,10 +32,16 @@ class Column(NamedTuple):
     is_name: bool = False
 
 
+def plain(text: str) -> str:
+    """`text` without control characters: a name out of a trace must not steer the terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 def show(console: Console, title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     """Prints a table; nothing if it has no rows."""
     if not rows:
         return
+    rows = [[plain(cell) for cell in row] for row in rows]
     kept = _fit(console.width, columns, rows)
     table = Table(
         title=Text(title, style="bold"),

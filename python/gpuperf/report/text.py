@@ -12,7 +12,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from gpuperf.report import kernel_names, statements, units
-from gpuperf.report.tables import Column, show
+from gpuperf.report.tables import Column, plain, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ def show_report(out: Console, traces: Sequence[Summary], *, top: int, full_names
         _show_ranks(out, ordered)
         for trace in ordered:
             out.print()
-            out.print(Rule(Text(_title(trace)), align="left", characters="─"))
+            out.print(Rule(Text(plain(_title(trace))), align="left", characters="─"))
             _show_one(out, trace, top, full_names=full_names)
     else:
         for trace in traces:
@@ -67,14 +67,14 @@ def _show_one(out: Console, trace: Summary, top: int, *, full_names: bool) -> No
     style = "green" if trace["completeness"]["complete"] else "yellow"
     head, *others = statements.idle(trace)
     clauses = list(statements.completeness(trace))
-    out.print(Text(f"{head}; {clauses[0]}.", style="bold"))
+    _say(out, f"{head}; {clauses[0]}.", "bold")
     for sentence in others:
-        out.print(Text(f"{sentence}.", style="bold"))
+        _say(out, f"{sentence}.", "bold")
     for clause in clauses[1:]:
-        out.print(Text(f"  {clause}", style=style))
+        _say(out, f"  {clause}", style)
     for note in statements.notes(trace):
-        out.print(Text(f"  {note}", style="dim"))
-    out.print(Text(_origin(trace), style="dim"), no_wrap=True, overflow="ellipsis")
+        _say(out, f"  {note}", "dim")
+    out.print(Text(plain(_origin(trace)), style="dim"), no_wrap=True, overflow="ellipsis")
 
     _show_steps(out, trace)
     _show_devices(out, trace)
@@ -83,6 +83,10 @@ def _show_one(out: Console, trace: Summary, top: int, *, full_names: bool) -> No
     _show_waits(out, trace, top)
     _show_annotations(out, trace, top)
     _show_cost(out, trace)
+
+
+def _say(out: Console, text: str, style: str) -> None:
+    out.print(Text(plain(text), style=style))
 
 
 def _origin(trace: Summary) -> str:
@@ -152,7 +156,7 @@ def _show_steps(out: Console, trace: Summary) -> None:
     durations = steps["durations"]
     if not steps["count"]:
         out.print()
-        out.print(Text("No steps: call gpuperf.step() at the end of each to see them here.", style="dim"))
+        _say(out, "No steps: call gpuperf.step() at the end of each to see them here.", "dim")
         return
     columns = [Column("count"), Column("p50"), Column("p95", 2), Column("p99"), Column("max", 1)]
     row = [units.count(steps["count"])]
@@ -299,7 +303,7 @@ def _show_cost(out: Console, trace: Summary) -> None:
     cost = trace["self_cost"]
     out.print()
     if cost is None:
-        out.print(Text("gpuperf itself: cost not known.", style="dim"))
+        _say(out, "gpuperf itself: cost not known.", "dim")
         return
     parts = [
         f"{units.duration(cost['callback_ns'])} in {units.count(cost['callbacks'])} callbacks",
@@ -309,7 +313,7 @@ def _show_cost(out: Console, trace: Summary) -> None:
         f"{units.size(trace['trace']['bytes'])} on disk",
         "CUPTI's own share not measured",
     ]
-    out.print(Text(f"gpuperf itself: {', '.join(parts)}.", style="dim"))
+    _say(out, f"gpuperf itself: {', '.join(parts)}.", "dim")
 
 
 def _top(rows: list[dict[str, Any]], top: int) -> list[dict[str, Any]]:
