@@ -81,7 +81,7 @@ fuzz: bootstrap-fuzz ## feed the reader broken files for FUZZ_SECONDS (default 6
 	cmake --build --preset fuzz -j $(JOBS) --target reader_fuzz
 	mkdir -p build/fuzz/corpus
 	build/fuzz/tests/fuzz/reader_fuzz -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 -print_final_stats=1 \
-	  -artifact_prefix=build/fuzz/ build/fuzz/corpus
+	  -artifact_prefix=build/fuzz/ build/fuzz/corpus tests/data/golden tests/fuzz/seeds
 
 clean: ## remove all that was built (not .venv)
 	rm -rf build dist

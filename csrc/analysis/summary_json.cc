@@ -2,6 +2,7 @@
 #include <string>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "analysis/json_writer.h"
 #include "analysis/names.h"
 #include "analysis/summary.h"
@@ -25,8 +26,8 @@ void WriteIfSet(JsonWriter& json, absl::string_view key, const std::string& text
   Write(json, key, text.empty() ? Text() : Text(text));
 }
 
-// 0 is "open", "not told" …
-void WriteTime(JsonWriter& json, absl::string_view key, uint64_t time) {
+// 0 is how the schema says that it is not known, or open.
+void WriteUnlessZero(JsonWriter& json, absl::string_view key, uint64_t time) {
   json.Uint(key, time != 0 ? std::optional<uint64_t>(time) : std::nullopt);
 }
 
@@ -114,10 +115,10 @@ void WriteHardware(JsonWriter& json, const v1::Device& device) {
   WriteIfSet(json, "name", device.name());
   WriteIfSet(json, "uuid", device.uuid());
   WriteIfSet(json, "pci_bus_id", device.pci_bus_id());
-  json.Uint("compute_major", device.compute_major());
-  json.Uint("compute_minor", device.compute_minor());
-  json.Uint("multiprocessors", device.multiprocessors());
-  json.Uint("memory_bytes", device.memory_bytes());
+  WriteIfSet(json, "compute",
+             device.compute_major() == 0 ? "" : absl::StrCat(device.compute_major(), ".", device.compute_minor()));
+  WriteUnlessZero(json, "multiprocessors", device.multiprocessors());
+  WriteUnlessZero(json, "memory_bytes", device.memory_bytes());
   WriteOptional(json, "pcie_generation", device, &v1::Device::has_pcie_generation, &v1::Device::pcie_generation);
   WriteOptional(json, "pcie_width", device, &v1::Device::has_pcie_width, &v1::Device::pcie_width);
   uint64_t active = 0;
@@ -135,8 +136,8 @@ void WriteRun(JsonWriter& json, const Summary& summary) {
   const v1::RunInfo& run = *summary.run_info;
   json.BeginObject();
   WriteIfSet(json, "driver_version", run.driver_version());
-  WriteTime(json, "cuda_driver_api", run.cuda_driver_api());
-  WriteTime(json, "cupti_version", run.cupti().version());
+  WriteUnlessZero(json, "cuda_driver_api", run.cuda_driver_api());
+  WriteUnlessZero(json, "cupti_version", run.cupti().version());
   WriteIfSet(json, "cupti_path", run.cupti().path());
   WriteIfSet(json, "cupti_found_by", run.cupti().found_by());
   WriteKeyValues(json, "versions", run.versions());
@@ -167,8 +168,8 @@ void WriteCompleteness(JsonWriter& json, const Summary& summary) {
   for (const reader::Damage& damage : summary.damages) {
     json.BeginObject().String("file", damage.file).Uint("offset", damage.offset).Uint("bytes", damage.bytes);
     json.String("what", damage.what);
-    WriteTime(json, "after_host_ns", damage.after_host_ns);
-    WriteTime(json, "before_host_ns", damage.before_host_ns);
+    WriteUnlessZero(json, "after_host_ns", damage.after_host_ns);
+    WriteUnlessZero(json, "before_host_ns", damage.before_host_ns);
     json.EndObject();
   }
   json.EndArray();
@@ -176,7 +177,7 @@ void WriteCompleteness(JsonWriter& json, const Summary& summary) {
   for (const v1::Outage& outage : summary.outages) {
     json.BeginObject().String("reason", OutageReasonName(outage.reason()));
     json.Uint("begin_host_ns", outage.begin_host_ns());
-    WriteTime(json, "end_host_ns", outage.end_host_ns());
+    WriteUnlessZero(json, "end_host_ns", outage.end_host_ns());
     WriteIfSet(json, "detail", outage.detail());
     json.EndObject();
   }

@@ -1,7 +1,8 @@
 // libFuzzer: the reader must get through any bytes without a crash, a leak or undefined behaviour (`make fuzz`).
 //
-// The first byte of an input chooses what the rest is: a whole file, or the body of a chunk, which gets a sound frame
-// around it, so that the decoder behind the check sum is reached too.
+// An input is a whole file; or, behind a first byte that is odd (a file's is 7A), the body of a chunk, which gets a
+// sound frame around it, so that the decoder behind the check sum is reached too. Seeds: tests/data/golden,
+// tests/fuzz/seeds.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "analysis/dump.h"
+#include "analysis/summarizer.h"
 #include "base/crc32c.h"
 #include "gpuperf/trace/v1/trace.pb.h"
 #include "reader/trace_reader.h"
@@ -53,8 +56,8 @@ std::string FileAround(const std::string& body) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  std::string file(reinterpret_cast<const char*>(data) + 1, size - 1);
-  if (data[0] % 2 == 1) file = FileAround(file);
+  std::string file(reinterpret_cast<const char*>(data), size);
+  if (data[0] % 2 == 1) file = FileAround(file.substr(1));
 
   const int descriptor = memfd_create("trace", MFD_CLOEXEC);
   if (descriptor < 0) std::abort();
@@ -63,12 +66,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (written <= 0) std::abort();
     done += static_cast<size_t>(written);
   }
-  auto trace = reader::TraceReader::Open("/proc/self/fd/" + std::to_string(descriptor));
-  if (trace.ok()) {
-    reader::Visitor visitor;
-    trace->Read(&visitor);
-    trace->ListChunks();
-  }
+  const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
+  if (const auto trace = reader::TraceReader::Open(path); trace.ok()) trace->ListChunks();
+  if (const auto summary = gpuperf::analysis::Summarize(path); summary.ok()) gpuperf::analysis::ToJson(*summary);
+  gpuperf::analysis::DumpResult result;
+  gpuperf::analysis::Dump(path, /*chunks_only=*/false, [](absl::string_view) { return true; }, &result).IgnoreError();
   close(descriptor);
   return 0;
 }

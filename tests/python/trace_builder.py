@@ -1,8 +1,8 @@
 """Builds trace files with protoc-generated code, as docs/trace_format.md has them.
 
-    pb = trace_builder.schema()                       # modules trace, events, metadata
-    body = pb.trace.ChunkBody(steps=[pb.events.Step(host_ns=5)])
-    data = trace_builder.file(pb.metadata.FileHeader(format_version=1), [trace_builder.chunk(body, 0)])
+pb = trace_builder.schema()                       # modules trace, events, metadata
+body = pb.trace.ChunkBody(steps=[pb.events.Step(host_ns=5)])
+data = trace_builder.file(pb.metadata.FileHeader(format_version=1), [trace_builder.chunk(body, 0)])
 """
 
 from __future__ import annotations
