@@ -129,56 +129,53 @@ void ActivityDecoder::DecodeKernel(const KernelRecord& record) {
   batch.submitted_ns.Append(row, record.submitted);
 }
 
-void ActivityDecoder::DecodeCopy(const MemcpyRecord& record) {
-  if (!Valid(record.start, record.end, EventKind::kCopy)) return;
-  AddTo(context_.counts.copies, 1);
+template <typename Batch, typename Record>
+Batch* ActivityDecoder::AppendRow(std::vector<Batch>& batches, std::vector<uint32_t>& index, const Record& record,
+                                  EventKind kind, std::atomic<uint64_t>& count) {
+  if (!Valid(record.start, record.end, kind)) return nullptr;
+  AddTo(count, 1);
   const Stream stream{record.device,  record.context,      record.stream,
                       record.channel, record.channel_type, Stream::kNoPriority};
-  CopyBatch& batch = BatchOf(context_.batches.copies, copy_index_, stream);
-  batch.device.Append(record.start, record.end, Join(record.correlation, EventKind::kCopy), record.graph_id,
+  Batch& batch = BatchOf(batches, index, stream);
+  batch.device.Append(record.start, record.end, Join(record.correlation, kind), record.graph_id,
                       record.graph_node_id);
   batch.bytes.Append(record.bytes);
-  batch.copy_kind.Append(record.copy_kind);
-  batch.source_kind.Append(record.source_kind);
-  batch.destination_kind.Append(record.destination_kind);
   batch.flags.Append(record.flags);
-  const uint64_t count = GPUPERF_HAS(memcpy_bytes_, MemcpyRecord, copy_count) ? record.copy_count : 1;
-  batch.copy_count.Append(count);
-  batch.batched = batch.batched || count != 1;
+  return &batch;
+}
+
+template <typename Record>
+CopyBatch* ActivityDecoder::AppendCopy(std::vector<uint32_t>& index, const Record& record, uint64_t copy_count) {
+  CopyBatch* batch =
+      AppendRow(context_.batches.copies, index, record, EventKind::kCopy, context_.counts.copies);
+  if (batch == nullptr) return nullptr;
+  batch->copy_kind.Append(record.copy_kind);
+  batch->source_kind.Append(record.source_kind);
+  batch->destination_kind.Append(record.destination_kind);
+  batch->copy_count.Append(copy_count);
+  batch->batched = batch->batched || copy_count != 1;
+  return batch;
+}
+
+void ActivityDecoder::DecodeCopy(const MemcpyRecord& record) {
+  AppendCopy(copy_index_, record, GPUPERF_HAS(memcpy_bytes_, MemcpyRecord, copy_count) ? record.copy_count : 1);
 }
 
 void ActivityDecoder::DecodePeerCopy(const PeerMemcpyRecord& record) {
-  if (!Valid(record.start, record.end, EventKind::kCopy)) return;
-  AddTo(context_.counts.copies, 1);
-  const Stream stream{record.device,  record.context,      record.stream,
-                      record.channel, record.channel_type, Stream::kNoPriority};
-  CopyBatch& batch = BatchOf(context_.batches.copies, peer_index_, stream);
-  batch.device.Append(record.start, record.end, Join(record.correlation, EventKind::kCopy), record.graph_id,
-                      record.graph_node_id);
-  batch.bytes.Append(record.bytes);
-  batch.copy_kind.Append(record.copy_kind);
-  batch.source_kind.Append(record.source_kind);
-  batch.destination_kind.Append(record.destination_kind);
-  batch.flags.Append(record.flags);
-  batch.copy_count.Append(1);
-  batch.source_device.Append(record.source_device);
-  batch.source_context.Append(record.source_context);
-  batch.destination_device.Append(record.destination_device);
-  batch.destination_context.Append(record.destination_context);
+  CopyBatch* batch = AppendCopy(peer_index_, record, 1);
+  if (batch == nullptr) return;
+  batch->source_device.Append(record.source_device);
+  batch->source_context.Append(record.source_context);
+  batch->destination_device.Append(record.destination_device);
+  batch->destination_context.Append(record.destination_context);
 }
 
 void ActivityDecoder::DecodeMemset(const MemsetRecord& record) {
-  if (!Valid(record.start, record.end, EventKind::kMemset)) return;
-  AddTo(context_.counts.memsets, 1);
-  const Stream stream{record.device,  record.context,      record.stream,
-                      record.channel, record.channel_type, Stream::kNoPriority};
-  MemsetBatch& batch = BatchOf(context_.batches.memsets, memset_index_, stream);
-  batch.device.Append(record.start, record.end, Join(record.correlation, EventKind::kMemset), record.graph_id,
-                      record.graph_node_id);
-  batch.bytes.Append(record.bytes);
-  batch.value.Append(record.value);
-  batch.memory_kind.Append(record.memory_kind);
-  batch.flags.Append(record.flags);
+  MemsetBatch* batch =
+      AppendRow(context_.batches.memsets, memset_index_, record, EventKind::kMemset, context_.counts.memsets);
+  if (batch == nullptr) return;
+  batch->value.Append(record.value);
+  batch->memory_kind.Append(record.memory_kind);
 }
 
 }  // namespace gpuperf::collector

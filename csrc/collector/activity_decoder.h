@@ -35,6 +35,13 @@ class ActivityDecoder {
   void DecodePeerCopy(const cupti::PeerMemcpyRecord& record);
   void DecodeMemset(const cupti::MemsetRecord& record);
 
+  // What copies and memory sets share; nullptr if the record's times are no times.
+  template <typename Batch, typename Record>
+  Batch* AppendRow(std::vector<Batch>& batches, std::vector<uint32_t>& index, const Record& record, EventKind kind,
+                   std::atomic<uint64_t>& count);
+  template <typename Record>
+  CopyBatch* AppendCopy(std::vector<uint32_t>& index, const Record& record, uint64_t copy_count);
+
   // False (and counted) if the times are no times.
   bool Valid(uint64_t start, uint64_t end, EventKind kind);
   uint64_t Join(uint32_t correlation, EventKind kind);
