@@ -42,42 +42,49 @@ def show(console: Console, title: str, columns: Sequence[Column], rows: Sequence
     if not rows:
         return
     rows = [[plain(cell) for cell in row] for row in rows]
-    kept = _fit(console.width, columns, rows)
+    widths = _fit(console.width, columns, rows)
     table = Table(
         title=Text(title, style="bold"),
         title_justify="left",
         box=box.SIMPLE_HEAD if console.is_terminal else None,
+        show_edge=False,
         pad_edge=False,
         padding=(0, _GAP, 0, 0),
     )
-    for at in kept:
-        column = columns[at]
+    for at, width in widths.items():
         table.add_column(
-            Text(column.title),
-            justify="left" if column.is_name else "right",
+            Text(columns[at].title),
+            justify="left" if columns[at].is_name else "right",
             no_wrap=True,
             overflow="ellipsis",
-            min_width=None if column.is_name else _width(at, columns, rows),
+            width=width,
         )
     for row in rows:
-        table.add_row(*(Text(row[at]) for at in kept))
+        table.add_row(*(Text(row[at]) for at in widths))
     console.print()
     console.print(table)
 
 
-def _width(at: int, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
-    return max(cell_len(columns[at].title), *(cell_len(row[at]) for row in rows))
-
-
-def _fit(width: int, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
-    def needed(at: int) -> int:
-        full = _width(at, columns, rows)
-        return _GAP + (min(full, _LEAST_NAME) if columns[at].is_name else full)
-
+def _fit(width: int, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> dict[int, int]:
+    """The columns that are shown, and their widths."""
+    full = [
+        max(cell_len(text) for text in (column.title, *(row[at] for row in rows))) for at, column in enumerate(columns)
+    ]
+    least = [min(full[at], _LEAST_NAME) if column.is_name else full[at] for at, column in enumerate(columns)]
     kept = list(range(len(columns)))
-    while sum(map(needed, kept)) > width:
-        least = max(kept, key=lambda at: columns[at].rank)
-        if columns[least].rank == 0:
+
+    def spare() -> int:
+        return width - sum(least[at] for at in kept) - _GAP * (len(kept) - 1)
+
+    while spare() < 0:
+        last = max(kept, key=lambda at: columns[at].rank)
+        if columns[last].rank == 0:
             break
-        kept.remove(least)
-    return kept
+        kept.remove(last)
+    widths = {at: least[at] for at in kept}
+    left = max(spare(), 0)
+    for at in kept:
+        more = min(full[at] - least[at], left)
+        widths[at] += more
+        left -= more
+    return widths
