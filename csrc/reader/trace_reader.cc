@@ -36,13 +36,14 @@ absl::StatusOr<TraceReader> TraceReader::Open(const std::string& path) {
 }
 
 void TraceReader::OpenFurtherParts() {
-  const v1::FileHeader& first = header();
-  if (first.part() != 0) {
+  if (header().part() != 0) {
     damages_->Add(
-        {path(), 0, 0, absl::StrCat("this is part ", first.part(), "; the parts before it are not read"), 0, 0});
+        {path(), 0, 0, absl::StrCat("this is part ", header().part(), "; the parts before it are not read"), 0, 0});
     return;
   }
+  // Copies: parts_ grows, and with it the first part moves.
   const std::string base = path();
+  const std::string uuid = header().trace_uuid();
   for (unsigned part = 1; part < kMaxParts; ++part) {
     const std::string name = absl::StrFormat("%s.%04u", base, part);
     absl::StatusOr<FrameReader> next = FrameReader::Open(name, damages_.get());
@@ -53,7 +54,7 @@ void TraceReader::OpenFurtherParts() {
           {name, 0, 0, absl::StrCat("not read:", message.substr(std::min(name.size() + 1, message.size()))), 0, 0});
       return;
     }
-    if (next->header().trace_uuid() != first.trace_uuid() || next->header().part() != part) return;  // of another trace
+    if (next->header().trace_uuid() != uuid || next->header().part() != part) return;  // of another trace
     parts_.push_back(*std::move(next));
   }
 }
