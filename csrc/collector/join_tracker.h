@@ -29,8 +29,10 @@ class JoinTracker {
   }
 
   void AddCall(uint64_t correlation) {
-    if (correlation >= end_) Advance(correlation + 1);
-    else if (end_ - correlation > kWindow) return;
+    if (correlation >= end_)
+      Advance(correlation + 1);
+    else if (end_ - correlation > kWindow)
+      return;
     words_[Word(correlation)] |= Bit(correlation);
   }
 

@@ -20,8 +20,8 @@
 #include "base/fork_guard.h"
 #include "base/log.h"
 #include "collector/collector.h"
-#include "cupti/cupti_api.h"
 #include "cupti/call_table.h"
+#include "cupti/cupti_api.h"
 #include "ring/buffer_pool.h"
 #include "session/driver.h"
 #include "session/flush_thread.h"
@@ -71,7 +71,7 @@ struct Capture {
 struct Process {
   std::mutex mutex;
   std::atomic<int> state{GPUPERF_STATE_IDLE};
-  std::atomic<bool> busy{false};  // in Start or Stop: InitializeInjection may be called from inside
+  std::atomic<bool> busy{false};     // in Start or Stop: InitializeInjection may be called from inside
   std::unique_ptr<Capture> capture;  // the current or the last
   std::string error;
   std::vector<std::pair<std::string, std::string>> versions;
@@ -122,12 +122,23 @@ std::string ExpandName(const std::string& pattern, const Options& options, const
       continue;
     }
     switch (pattern[++i]) {
-      case 'h': name += HostName(); break;
-      case 'p': name += std::to_string(getpid()); break;
-      case 'r': name += std::to_string(ranks.rank.value_or(0)); break;
-      case 's': name += options.script.empty() ? ScriptName(CommandLine()) : options.script; break;
-      case '%': name += '%'; break;
-      default: name += std::string("%") + pattern[i];
+      case 'h':
+        name += HostName();
+        break;
+      case 'p':
+        name += std::to_string(getpid());
+        break;
+      case 'r':
+        name += std::to_string(ranks.rank.value_or(0));
+        break;
+      case 's':
+        name += options.script.empty() ? ScriptName(CommandLine()) : options.script;
+        break;
+      case '%':
+        name += '%';
+        break;
+      default:
+        name += std::string("%") + pattern[i];
     }
   }
   return name;
@@ -170,13 +181,13 @@ gpuperf_status Subscribe(Process& process, Capture& capture) {
                          "ncu, compute-sanitizer, an earlier torch.profiler session)",
                          holder.empty() ? "another tool" : holder.c_str()));
   }
-  return Refuse(process, GPUPERF_UNAVAILABLE,
-                Format("CUPTI cannot be used: %s; is a GPU visible to this process (nvidia-smi)?",
-                       api.Describe(result).c_str()));
+  return Refuse(
+      process, GPUPERF_UNAVAILABLE,
+      Format("CUPTI cannot be used: %s; is a GPU visible to this process (nvidia-smi)?", api.Describe(result).c_str()));
 }
 
-// Ours are zeroed, and CUPTI need not do it again in an application thread. The promise outlives us, even a finalize, so
-// it must be taken back: the next client's buffers may not be.
+// Ours are zeroed, and CUPTI need not do it again in an application thread. The promise outlives us, even a finalize,
+// so it must be taken back: the next client's buffers may not be.
 void PromiseZeroedBuffers(const cupti::Api& api, bool promise) {
   uint8_t zeroed = promise ? 1 : 0;
   size_t size = sizeof zeroed;
@@ -257,9 +268,9 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
   const trace::OutputPlan plan = PlanOutput(process, options, ranks);
   if (!options.output.empty()) {
     if (!options.force && trace::StoodBeforeRun(plan)) {
-      return Refuse(process, GPUPERF_OUTPUT_EXISTS,
-                    Format("%s exists already; choose another name or pass -f/--force to replace it",
-                           plan.path.c_str()));
+      return Refuse(
+          process, GPUPERF_OUTPUT_EXISTS,
+          Format("%s exists already; choose another name or pass -f/--force to replace it", plan.path.c_str()));
     }
     if (!Writable(plan.path, &why)) return Refuse(process, GPUPERF_OUTPUT_UNWRITABLE, why);
   }
@@ -272,9 +283,9 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
   if (way == EntryWay::kApi) {
     const int result = capture->driver->Init(0);
     if (result != kCudaSuccess) {
-      return Refuse(process, GPUPERF_UNAVAILABLE,
-                    Format("no usable GPU: cuInit says %s; nothing can be recorded",
-                           capture->driver->Describe(result).c_str()));
+      return Refuse(
+          process, GPUPERF_UNAVAILABLE,
+          Format("no usable GPU: cuInit says %s; nothing can be recorded", capture->driver->Describe(result).c_str()));
     }
   }
   const bool was_loaded = !cupti::LoadedLibrary("libcupti.so.").empty();
@@ -299,8 +310,7 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
   collector::CollectorOptions collector_options;
   collector_options.flush_cpu_ns = FlushThread::CpuNs;
   collector_options.refused_buffers = &source::RefusedBuffers();
-  capture->collector =
-      std::make_unique<collector::Collector>(*capture->api, *capture->sink, collector_options);
+  capture->collector = std::make_unique<collector::Collector>(*capture->api, *capture->sink, collector_options);
   Capture* running = capture.get();
   capture->flush = std::make_unique<FlushThread>(*capture->api, static_cast<uint32_t>(options.flush_ms),
                                                  [&process, running] { CompleteRunInfo(process, *running); });
@@ -366,10 +376,11 @@ std::string SummaryLine(const Capture& capture, const gpuperf_stats& stats) {
   const auto number = [](uint64_t value) { return static_cast<unsigned long long>(value); };
   std::string line = path.empty() ? std::string("nothing written") : path;
   if (!path.empty()) line += Format(", %.1f MB", static_cast<double>(stats.written_bytes) / 1e6);
-  line += Format(": %llu steps, %llu kernels; own callbacks %.3f s, collector CPU %.3f s, CUPTI's own share not "
-                 "measured; %llu records lost",
-                 number(stats.steps), number(stats.kernels), static_cast<double>(stats.callback_ns) / 1e9,
-                 static_cast<double>(stats.collector_cpu_ns) / 1e9, number(stats.lost));
+  line += Format(
+      ": %llu steps, %llu kernels; own callbacks %.3f s, collector CPU %.3f s, CUPTI's own share not "
+      "measured; %llu records lost",
+      number(stats.steps), number(stats.kernels), static_cast<double>(stats.callback_ns) / 1e9,
+      static_cast<double>(stats.collector_cpu_ns) / 1e9, number(stats.lost));
   if (stats.unjoined != 0) line += Format(", %llu without their launch", number(stats.unjoined));
   if (!path.empty()) line += "; next: gpuperf report " + path;
   return line;
