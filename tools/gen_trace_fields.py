@@ -47,5 +47,6 @@ def generate() -> str:
 
 if __name__ == "__main__":
     if "--check" in sys.argv[1:]:
-        sys.exit(0 if OUTPUT.read_text(encoding="utf-8") == generate() else f"{OUTPUT.name} is stale: run {sys.argv[0]}")
+        stale = OUTPUT.read_text(encoding="utf-8") != generate()
+        sys.exit(f"{OUTPUT.name} is stale: run {sys.argv[0]}" if stale else 0)
     OUTPUT.write_text(generate(), encoding="utf-8")

@@ -29,10 +29,11 @@ class JoinTracker {
   }
 
   void AddCall(uint64_t correlation) {
-    if (correlation >= end_)
+    if (correlation >= end_) {
       Advance(correlation + 1);
-    else if (end_ - correlation > kWindow)
+    } else if (end_ - correlation > kWindow) {
       return;
+    }
     words_[Word(correlation)] |= Bit(correlation);
   }
 

@@ -65,10 +65,11 @@ class CaptureTracker {
       if (captures == 0) return;  // began before we did
     } while (!captures_.compare_exchange_weak(captures, captures - 1, std::memory_order_relaxed));
     // Streams of one of several captures stay marked until the last of them ends: rather unknown than wrong.
-    if (captures == 1)
+    if (captures == 1) {
       Reset();
-    else
+    } else {
       mixed_.store(true, std::memory_order_relaxed);
+    }
   }
   void EventRecorded(uint64_t event, uint64_t stream) noexcept {
     if (captures_.load(std::memory_order_relaxed) == 0 || !streams_.Contains(stream)) return;
