@@ -46,22 +46,26 @@ class Callback {
   std::exception_ptr raised_;
 };
 
-struct TraceError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-struct NotATrace : TraceError {
-  using TraceError::TraceError;
-};
-struct NewerFormat : TraceError {
-  using TraceError::TraceError;
-};
+// Messages hold paths, and paths are any bytes: decoded as Python decodes a file name.
+[[noreturn]] void Raise(const char* exception, absl::string_view message) {
+  const py::object type = py::module_::import("gpuperf._analysis").attr(exception);
+  const auto text = py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeFSDefaultAndSize(message.data(), static_cast<Py_ssize_t>(message.size())));
+  if (text) PyErr_SetObject(type.ptr(), text.ptr());
+  throw py::error_already_set();
+}
 
 void RaiseIfBad(const absl::Status& status) {
   if (status.ok()) return;
-  const std::string message(status.message());
-  if (absl::IsInvalidArgument(status)) throw NotATrace(message);
-  if (absl::IsUnimplemented(status)) throw NewerFormat(message);
-  throw TraceError(message);
+  if (absl::IsInvalidArgument(status)) Raise("NotATrace", status.message());
+  if (absl::IsUnimplemented(status)) Raise("NewerFormat", status.message());
+  Raise("TraceError", status.message());
+}
+
+py::object NewException(const char* name, PyObject* base) {
+  auto type = py::reinterpret_steal<py::object>(PyErr_NewException(name, base, nullptr));
+  if (!type) throw py::error_already_set();
+  return type;
 }
 
 std::string SummaryJson(const std::string& path, const std::optional<py::function>& progress) {
@@ -105,9 +109,10 @@ PYBIND11_MODULE(_analysis, module) {
   using namespace gpuperf::bindings;  // NOLINT: the module's own
   module.doc() = "Reads gpuperf traces.";
 
-  const auto error = py::register_exception<TraceError>(module, "TraceError");
-  py::register_exception<NotATrace>(module, "NotATrace", error);
-  py::register_exception<NewerFormat>(module, "NewerFormat", error);
+  const py::object error = NewException("gpuperf._analysis.TraceError", PyExc_Exception);
+  module.attr("TraceError") = error;
+  module.attr("NotATrace") = NewException("gpuperf._analysis.NotATrace", error.ptr());
+  module.attr("NewerFormat") = NewException("gpuperf._analysis.NewerFormat", error.ptr());
 
   module.def("summary_json", &SummaryJson, py::arg("path"), py::arg("progress") = py::none(),
              "What docs/report.md says of one trace, as JSON text. `progress` is told the bytes read so far.");

@@ -226,6 +226,17 @@ def test_what_is_no_trace_is_one_line_and_exit_code_3(tmp_path, capsys, verb, da
     assert path in err
 
 
+def test_a_path_may_be_any_bytes(pb, tmp_path, capsys):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe")
+    code, _, err = run(capsys, "report", path)
+    assert code == 3
+    assert "No such file" in err
+    Path(path).write_bytes(whole(pb))
+    assert run(capsys, "report", path)[0] == 0
+    assert run(capsys, "report", path, path + "x")[0] == 3
+    assert run(capsys, "dump", path)[0] == 0
+
+
 @pytest.mark.parametrize("verb", ["report", "dump"])
 def test_a_newer_format_is_refused(pb, tmp_path, capsys, verb):
     path = write(tmp_path, trace_builder.file(file_header(pb, format_version=2, producer="gpuperf 9.9"), []))
