@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/stamp_clock.h"
 #include "cupti/call_table.h"
 #include "report.h"
 #include "ring/thread_state.h"
@@ -14,7 +15,7 @@ namespace {
 
 constexpr size_t kCalls = 500'000;
 constexpr uint32_t kLaunchKernel = 211;
-constexpr uint64_t kPauseNs = 500;
+constexpr uint64_t kPauseNs = 2000;  // a thread cannot launch faster
 constexpr size_t kNames = 64;
 
 }  // namespace
@@ -30,6 +31,8 @@ int main() {
   data.params = params.data();
   data.context_id = 1;
 
+  gpuperf::ring::SetRingBytes(size_t{4} << 20);  // a busy machine may take the consumer off its core for long
+  gpuperf::base::ChooseStamps();
   gpuperf::source::SetActive(true);
   std::atomic<bool> done{false};
   uint64_t read = 0;

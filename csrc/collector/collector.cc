@@ -131,6 +131,7 @@ void Collector::Run() {
 }
 
 size_t Collector::Poll() {
+  context_.clock.Update();
   ring::ActivityBuffer buffer;
   while (ring::Pool().Next(&buffer)) buffers_.push_back(buffer);
   DrainRings();

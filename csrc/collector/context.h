@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/stamp_clock.h"
 #include "collector/batches.h"
 #include "collector/join_tracker.h"
 
@@ -39,6 +40,7 @@ struct Context {
   JoinTracker joins;
   std::vector<Unjoined> unjoined;
   Counts counts;
+  base::StampClock clock;
 
   void AddLoss(LossReason reason, EventKind kind, uint32_t thread_iid, uint64_t count, uint64_t first_ns,
                uint64_t last_ns) {

@@ -77,10 +77,12 @@ void RingDecoder::TakeLosses() {
   uint64_t first = 0;
   uint64_t last = 0;
   if (const uint64_t count = state_->lost_calls.Take(&first, &last)) {
-    context_.AddLoss(LossReason::kRingFull, EventKind::kCall, thread_iid_, count, first, last);
+    context_.AddLoss(LossReason::kRingFull, EventKind::kCall, thread_iid_, count, context_.clock.ToNs(first),
+                     context_.clock.ToNs(last));
   }
   if (const uint64_t count = state_->lost_markers.Take(&first, &last)) {
-    context_.AddLoss(LossReason::kRingFull, EventKind::kMarker, thread_iid_, count, first, last);
+    context_.AddLoss(LossReason::kRingFull, EventKind::kMarker, thread_iid_, count, context_.clock.ToNs(first),
+                     context_.clock.ToNs(last));
   }
 }
 
@@ -102,6 +104,7 @@ void RingDecoder::PrepareCut() {
 
 void RingDecoder::Visit(const RecordHeader& header, const std::byte* payload) {
   Batches& batches = context_.batches;
+  const auto time_ns = [&] { return context_.clock.ToNs(header.stamp); };
   switch (header.kind) {
     case RecordKind::kPadding:
       break;
@@ -116,39 +119,39 @@ void RingDecoder::Visit(const RecordHeader& header, const std::byte* payload) {
       break;
     case RecordKind::kStep: {
       const uint64_t index = context_.counts.steps.load(std::memory_order_relaxed);
-      batches.steps.push_back({header.time_ns, index, thread_iid_, static_cast<int64_t>(WordAt(payload, 0)),
+      batches.steps.push_back({time_ns(), index, thread_iid_, static_cast<int64_t>(WordAt(payload, 0)),
                                static_cast<int64_t>(WordAt(payload, 1))});
       AddTo(context_.counts.steps, 1);
       ++batches.events;
       break;
     }
     case RecordKind::kAnnotationBegin:
-      annotations_.push_back({header.time_ns, NameIid(header, payload)});
+      annotations_.push_back({time_ns(), NameIid(header, payload)});
       break;
     case RecordKind::kAnnotationEnd:
       if (annotations_.empty()) break;  // its begin was lost or before the session
       batches.annotations.push_back(
-          {annotations_.back().begin_ns, header.time_ns, annotations_.back().name_iid, thread_iid_});
+          {annotations_.back().begin_ns, time_ns(), annotations_.back().name_iid, thread_iid_});
       annotations_.pop_back();
       ++batches.events;
       break;
     case RecordKind::kMark:
-      batches.marks.push_back({header.time_ns, NameIid(header, payload), thread_iid_});
+      batches.marks.push_back({time_ns(), NameIid(header, payload), thread_iid_});
       ++batches.events;
       break;
     case RecordKind::kCounter: {
       double value = 0;
       std::memcpy(&value, payload, sizeof value);
-      batches.counters.push_back({header.time_ns, NameIid(header, payload + 8), thread_iid_, value});
+      batches.counters.push_back({time_ns(), NameIid(header, payload + 8), thread_iid_, value});
       ++batches.events;
       break;
     }
     case RecordKind::kClockPair:
-      batches.clock_pairs.push_back({header.time_ns, WordAt(payload, 0), header.correlation});
+      batches.clock_pairs.push_back({WordAt(payload, 1), WordAt(payload, 0), header.correlation});
       break;
     case RecordKind::kCuptiDropped:
-      context_.AddLoss(LossReason::kCuptiDropped, EventKind::kDevice, 0, WordAt(payload, 0), header.time_ns,
-                       header.time_ns);
+      context_.AddLoss(LossReason::kCuptiDropped, EventKind::kDevice, 0, WordAt(payload, 0), time_ns(),
+                       time_ns());
       break;
   }
 }
@@ -159,7 +162,7 @@ void RingDecoder::EnterCall(const RecordHeader& header, const std::byte* payload
   std::memcpy(&target, payload, sizeof target);
   const bool driver = (header.aux & ring::kDriverBit) != 0;
   open_.active = true;
-  open_.enter_ns = header.time_ns;
+  open_.enter_ns = context_.clock.ToNs(header.stamp);
   open_.correlation_32 = header.correlation;
   open_.correlation = context_.joins.Unwrap(header.correlation);
   open_.kind = KindOf(header.aux);
@@ -183,7 +186,7 @@ void RingDecoder::ExitCall(const RecordHeader& header, const std::byte* payload)
   if (!open_.active || open_.correlation_32 != header.correlation) return;
   open_.active = false;
   const auto row = calls_.rows;
-  calls_.Append(open_.enter_ns, header.time_ns, context_.batches.dictionaries.call_sites.Intern(open_.site),
+  calls_.Append(open_.enter_ns, context_.clock.ToNs(header.stamp), context_.batches.dictionaries.call_sites.Intern(open_.site),
                 open_.correlation);
   if (header.aux != 0) {
     calls_.result_row.Append(row);

@@ -2,9 +2,9 @@
 //
 //   byte 0        1      2 … 3     4 … 7           8 … 15
 //   ┌───────────┬──────┬─────────┬───────────────┬──────────────────┐
-//   │ words     │ kind │ aux     │ correlation   │ time (host ns)   │   header, 16 bytes
+//   │ words     │ kind │ aux     │ correlation   │ stamp            │   header, 16 bytes
 //   └───────────┴──────┴─────────┴───────────────┴──────────────────┘
-//   words: length of the record with its header, in 8-byte words (2 … 255)
+//   words: length of the record with its header, in 8-byte words (2 … 255); stamp: base::Stamp()
 //
 //   kind              aux                        correlation     after the header
 //   kPadding          –                          –               (rest of the ring up to its end)
@@ -20,7 +20,7 @@
 //   kAnnotationEnd    –                          –               –
 //   kMark             –                          length          name
 //   kCounter          –                          length          value (double), name
-//   kClockPair        –                          width in ns     CUPTI's time
+//   kClockPair        –                          width in ns     CUPTI's time, host time in ns
 //   kCuptiDropped     –                          –               records that CUPTI says it dropped
 #ifndef GPUPERF_RING_EVENT_RECORD_H_
 #define GPUPERF_RING_EVENT_RECORD_H_
@@ -53,7 +53,7 @@ struct RecordHeader {
   RecordKind kind;
   uint16_t aux;
   uint32_t correlation;
-  uint64_t time_ns;
+  uint64_t stamp;
 };
 static_assert(sizeof(RecordHeader) == 16);
 

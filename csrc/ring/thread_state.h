@@ -20,27 +20,28 @@ namespace gpuperf::ring {
 // Events that a producer had to drop, taken by the collector. Add is the producer's, Take the collector's.
 class LossCell {
  public:
-  void Add(uint64_t now_ns) noexcept {
+  // `now`: of whatever clock the cell's owner uses, 0 excluded.
+  void Add(uint64_t now) noexcept {
     uint64_t none = 0;
-    first_ns_.compare_exchange_strong(none, now_ns, std::memory_order_relaxed);
-    last_ns_.store(now_ns, std::memory_order_relaxed);
+    first_.compare_exchange_strong(none, now, std::memory_order_relaxed);
+    last_.store(now, std::memory_order_relaxed);
     count_.fetch_add(1, std::memory_order_release);
   }
 
   // Count since the last Take, with the times of the first and the last of them.
-  uint64_t Take(uint64_t* first_ns, uint64_t* last_ns) noexcept {
+  uint64_t Take(uint64_t* first, uint64_t* last) noexcept {
     const uint64_t count = count_.exchange(0, std::memory_order_acquire);
     if (count == 0) return 0;
-    *last_ns = last_ns_.load(std::memory_order_relaxed);
-    *first_ns = first_ns_.exchange(0, std::memory_order_relaxed);
-    if (*first_ns == 0 || *first_ns > *last_ns) *first_ns = *last_ns;
+    *last = last_.load(std::memory_order_relaxed);
+    *first = first_.exchange(0, std::memory_order_relaxed);
+    if (*first == 0 || *first > *last) *first = *last;
     return count;
   }
 
  private:
   std::atomic<uint64_t> count_{0};
-  std::atomic<uint64_t> first_ns_{0};
-  std::atomic<uint64_t> last_ns_{0};
+  std::atomic<uint64_t> first_{0};
+  std::atomic<uint64_t> last_{0};
 };
 
 // The outermost CUDA call that the thread is in. Producer.

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/fork_guard.h"
 #include "base/log.h"
+#include "base/stamp_clock.h"
 #include "collector/collector.h"
 #include "cupti/call_table.h"
 #include "cupti/cupti_api.h"
@@ -248,6 +249,7 @@ void MakeSink(Capture& capture, const trace::OutputPlan& plan) {
 }
 
 gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t count, EntryWay way) {
+  base::ChooseStamps();
   auto capture = std::make_unique<Capture>();
   std::string why;
   if (!ParseOptions(given, count, &capture->options, &why)) return Refuse(process, GPUPERF_INVALID_OPTION, why);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/fork_guard.h"
+#include "base/stamp_clock.h"
 #include "cupti/call_table.h"
 #include "ring/thread_state.h"
 #include "source/active.h"
@@ -68,7 +69,7 @@ const CallDescriptor* Find(uint32_t domain, uint32_t cbid) noexcept {
 }
 
 // Writes a kSymbol record the first time this thread's ring sees the name; later launches carry the pointer only.
-void DefineSymbol(ThreadState* thread, const char* symbol, uint64_t now_ns) noexcept {
+void DefineSymbol(ThreadState* thread, const char* symbol, uint64_t now) noexcept {
   const uint32_t epoch = g_symbol_epoch.load(std::memory_order_relaxed);
   if (thread->symbol_epoch != epoch) {
     thread->symbols.fill(nullptr);
@@ -81,7 +82,7 @@ void DefineSymbol(ThreadState* thread, const char* symbol, uint64_t now_ns) noex
   std::byte* record = thread->ring.Reserve(bytes);
   if (record == nullptr) return;  // the launch that follows will be lost or go without a name
   new (record)
-      RecordHeader{static_cast<uint8_t>(bytes / 8), RecordKind::kSymbol, 0, static_cast<uint32_t>(length), now_ns};
+      RecordHeader{static_cast<uint8_t>(bytes / 8), RecordKind::kSymbol, 0, static_cast<uint32_t>(length), now};
   std::memcpy(record + sizeof(RecordHeader), &symbol, 8);
   std::memcpy(record + sizeof(RecordHeader) + 8, symbol, length);
   thread->ring.Commit();
@@ -124,7 +125,7 @@ void Enter(ThreadState* thread, const CallDescriptor& call, uint32_t domain, uin
            const CallbackData* data) noexcept {
   ring::OpenCall& open = thread->open_call;
   if (open.active && open.correlation == data->correlation) return;  // part of the call around it
-  const uint64_t now = base::NowNs();
+  const uint64_t now = base::Stamp();
   open = {true, false, domain, cbid, data->correlation};
   if (call.unloads_module) g_symbol_epoch.fetch_add(1, std::memory_order_relaxed);
   if (call.kind == CallKind::kLaunch && data->symbol_name != nullptr) DefineSymbol(thread, data->symbol_name, now);
@@ -177,7 +178,7 @@ void Exit(ThreadState* thread, const CallDescriptor& call, uint32_t domain, uint
   ring::OpenCall& open = thread->open_call;
   // An inner driver call, or one that was entered before the session began.
   if (!open.active || open.correlation != data->correlation || open.cbid != cbid || open.domain != domain) return;
-  const uint64_t now = base::NowNs();
+  const uint64_t now = base::Stamp();
   open.active = false;
   const uint32_t result = data->return_value == nullptr ? 0 : ReadAt<uint32_t>(data->return_value, 0);
   if (result == 0) FollowCaptures(call, data->params);

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <new>
 
-#include "base/clock.h"
+#include "base/stamp_clock.h"
 #include "ring/thread_state.h"
 #include "source/active.h"
 
@@ -14,17 +14,18 @@ using ring::RecordHeader;
 using ring::RecordKind;
 
 // header, then `words`, then `name`.
-void Emit(RecordKind kind, uint64_t time_ns, uint32_t correlation, const uint64_t* words, size_t word_count,
+void Emit(RecordKind kind, uint32_t correlation, const uint64_t* words, size_t word_count,
           std::string_view name) noexcept {
   ring::ThreadState* thread = ring::Current();
   if (thread == nullptr) return;
+  const uint64_t now = base::Stamp();
   const size_t bytes = sizeof(RecordHeader) + word_count * 8 + ring::WordsFor(name.size()) * 8;
   std::byte* record = thread->ring.Reserve(bytes);
   if (record == nullptr) {
-    thread->lost_markers.Add(time_ns);
+    thread->lost_markers.Add(now);
     return;
   }
-  new (record) RecordHeader{static_cast<uint8_t>(bytes / 8), kind, 0, correlation, time_ns};
+  new (record) RecordHeader{static_cast<uint8_t>(bytes / 8), kind, 0, correlation, now};
   if (word_count != 0) std::memcpy(record + sizeof(RecordHeader), words, word_count * 8);
   if (!name.empty()) std::memcpy(record + sizeof(RecordHeader) + word_count * 8, name.data(), name.size());
   thread->ring.Commit();
@@ -33,7 +34,7 @@ void Emit(RecordKind kind, uint64_t time_ns, uint32_t correlation, const uint64_
 void EmitNamed(RecordKind kind, const uint64_t* words, size_t word_count, std::string_view name) noexcept {
   if (!Active()) return;
   name = name.substr(0, ring::kMaxNameBytes);
-  Emit(kind, base::NowNs(), static_cast<uint32_t>(name.size()), words, word_count, name);
+  Emit(kind, static_cast<uint32_t>(name.size()), words, word_count, name);
 }
 
 }  // namespace
@@ -57,9 +58,10 @@ void EmitCounter(std::string_view name, double value) noexcept {
 }
 
 void EmitClockPair(uint64_t host_ns, uint64_t device_ns, uint32_t width_ns) noexcept {
-  Emit(RecordKind::kClockPair, host_ns, width_ns, &device_ns, 1, {});
+  const uint64_t words[2] = {device_ns, host_ns};
+  Emit(RecordKind::kClockPair, width_ns, words, 2, {});
 }
 
-void EmitCuptiDropped(uint64_t records) noexcept { Emit(RecordKind::kCuptiDropped, base::NowNs(), 0, &records, 1, {}); }
+void EmitCuptiDropped(uint64_t records) noexcept { Emit(RecordKind::kCuptiDropped, 0, &records, 1, {}); }
 
 }  // namespace gpuperf::source

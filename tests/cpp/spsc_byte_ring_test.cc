@@ -50,9 +50,9 @@ std::vector<Read> DrainAll(SpscByteRing* ring) {
     for (size_t word = 2; word < header.words; ++word) {
       uint64_t filled = 0;
       std::memcpy(&filled, payload + (word - 2) * 8, 8);
-      whole = whole && filled == header.time_ns * 1000 + word;
+      whole = whole && filled == header.stamp * 1000 + word;
     }
-    records.push_back({header.words, header.time_ns, whole});
+    records.push_back({header.words, header.stamp, whole});
   });
   return records;
 }
