@@ -3,14 +3,12 @@
 // Functions release the GIL while they read and take it for a callback once a chunk, where Ctrl-C is heard, too. What a
 // path cannot give becomes one of the module's exceptions, whose text is one line for people; damage inside a trace is
 // no exception but part of the result.
-#include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "analysis/demangle.h"
@@ -68,7 +66,7 @@ py::object NewException(const char* name, PyObject* base) {
   return type;
 }
 
-std::string SummaryJson(const std::string& path, const std::optional<py::function>& progress) {
+std::string SummaryJson(const std::string& path, const py::object& progress) {
   Callback callback;
   absl::StatusOr<analysis::Summary> summary;
   std::string json;
@@ -76,7 +74,7 @@ std::string SummaryJson(const std::string& path, const std::optional<py::functio
     const py::gil_scoped_release no_gil;
     summary = analysis::Summarize(path, [&](uint64_t bytes) {
       return callback.Call([&] {
-        if (progress) (*progress)(bytes);
+        if (!progress.is_none()) progress(bytes);
       });
     });
     if (summary.ok()) json = analysis::ToJson(*summary);

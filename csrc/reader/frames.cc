@@ -14,7 +14,8 @@ constexpr absl::string_view kMagic("\x7A\x08GPUPERF1", 10);
 constexpr uint64_t kMaxHeaderBytes = 16 << 20;
 constexpr size_t kHeadBytes = 16;   // tag and length of any field of TraceFile
 constexpr size_t kFooterBytes = 9;  // 71 <8 bytes>
-constexpr size_t kSearchBytes = 1 << 20;
+constexpr uint64_t kLeastSearchBytes = 1 << 12;
+constexpr uint64_t kMostSearchBytes = 1 << 20;
 
 enum TraceFileField : uint32_t { kHeader = 1, kChunks = 2, kIndex = 3, kIndexOffset = 14, kMagicField = 15 };
 
@@ -193,8 +194,10 @@ void FrameReader::StepOver(const std::string& what) {
 uint64_t FrameReader::FindChunk(uint64_t from) {
   // The longest way from a chunk's first byte to the end of its sync marker: tag, length, 0A <len> 0A 10, marker.
   constexpr uint64_t kOverlap = 6 + 4 + 16;
-  for (uint64_t at = from; at < file_.size(); at += kSearchBytes - kOverlap) {
-    file_.Read(at, kSearchBytes, &buffer_);
+  // Mostly the next chunk is near.
+  uint64_t step = kLeastSearchBytes;
+  for (uint64_t at = from; at < file_.size(); at += step - kOverlap, step = std::min(2 * step, kMostSearchBytes)) {
+    file_.Read(at, step, &buffer_);
     const absl::string_view data = buffer_;
     for (size_t marker = data.find(SyncMarker()); marker != data.npos; marker = data.find(SyncMarker(), marker + 1)) {
       const size_t start = ChunkStart(data, marker);

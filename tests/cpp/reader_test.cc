@@ -237,6 +237,21 @@ TEST_CASE("a flipped bit anywhere never crashes and never costs two chunks") {
   }
 }
 
+TEST_CASE("the next chunk is found wherever the blocks of the search end") {
+  TemporaryFolder folder;
+  for (size_t size = 3950; size < 4110; ++size) {
+    INFO("a bad chunk with a body of " << size);
+    TraceBuilder builder;
+    v1::ChunkBody last;
+    AddStep(&last, 9);
+    std::vector<size_t> offsets;
+    std::string bytes = builder.RawChunk(Field(900, std::string(size, 'x'))).Chunk(last).Bytes(true, &offsets);
+    bytes[offsets[1] - 1] = 'y';
+    const Result result = ReadFile(folder.Write("t.gpuperf", bytes));
+    REQUIRE(result.rows.steps == std::vector<uint64_t>{9});
+  }
+}
+
 TEST_CASE("after a lost dictionary names are not known until the next checkpoint") {
   TraceBuilder builder;
   v1::ChunkBody first;
