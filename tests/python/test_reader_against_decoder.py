@@ -1,7 +1,7 @@
 """The C++ reader against tests/trace_decode.py, which shares nothing with it.
 
-On the golden trace, and on captures of a real GPU that the real library has recorded through the stand-in CUDA libraries
-(where a build with them is here).
+On the golden trace, and on captures of a real GPU that the real library has recorded through the stand-in CUDA
+libraries (where a build with them is here).
 """
 
 from __future__ import annotations
