@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -123,8 +125,8 @@ def test_the_first_line_says_how_idle_and_how_complete(pb, tmp_path, capsys):
     assert (code, err) == (0, "")
     # Busy: 2-3, 3.5-5.5 and 7-8 ms of 1-11 ms.
     assert out.splitlines()[0] == "GPU 0 had nothing to run 60.0 % of 10.0 ms; nothing lost."
-    for text in ("at::native::gemm<float, 4>", "cudaStreamSynchronize", "24.0 GB/s", "NVIDIA H200", "8,000"):
-        assert text in out
+    for part in ("at::native::gemm<float, 4>", "cudaStreamSynchronize", "24.0 GB/s", "NVIDIA H200", "8,000"):
+        assert part in out
     assert "\x1b" not in out  # no colours off a terminal
 
 
@@ -276,6 +278,17 @@ def test_narrow_terminals_keep_every_line_within_their_width(pb, tmp_path, capsy
     assert max(map(len, out.splitlines())) <= columns
 
 
+@pytest.mark.parametrize("columns", [60, 80, 110])
+def test_a_terminal_shows_numbers_whole(pb, tmp_path, columns):
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, color_system=None, width=columns)
+    text.show_report(console, [report.summary(write(tmp_path, whole(pb)))], top=10)
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= columns
+    assert any(line.startswith("66.7 %  2.00 ms") for line in lines)
+    assert all("…" not in line.split("name")[0] for line in lines if line.startswith("share"))
+
+
 def test_names_are_no_markup(pb, tmp_path, capsys):
     chunk = body(pb)
     chunk.strings.add(iid=9, value=b"[bold]:smile:\xff\x1b[31m")
@@ -404,14 +417,14 @@ def test_a_progress_callback_hears_of_bytes_and_may_raise(pb, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
+    ("value", "shown"),
     [
         (None, "–"), (0, "0 ns"), (999, "999 ns"), (1000, "1.00 µs"), (9_999, "10.0 µs"), (99_960, "100 µs"),
         (999_600, "1.00 ms"), (1_234_567, "1.23 ms"), (12_300_000_000, "12.3 s"), (4_321_000_000_000, "4,321 s"),
     ],
 )  # fmt: skip
-def test_durations(value, text):
-    assert units.duration(value) == text
+def test_durations(value, shown):
+    assert units.duration(value) == shown
 
 
 def test_other_units():

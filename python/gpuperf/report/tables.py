@@ -49,7 +49,7 @@ def show(console: Console, title: str, columns: Sequence[Column], rows: Sequence
         box=box.SIMPLE_HEAD if console.is_terminal else None,
         show_edge=False,
         pad_edge=False,
-        padding=(0, _GAP, 0, 0),
+        padding=(0, _GAP - console.is_terminal, 0, 0),  # the box puts a blank between columns
     )
     for at, width in widths.items():
         table.add_column(
