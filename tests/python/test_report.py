@@ -24,7 +24,7 @@ pytest.importorskip("gpuperf._analysis")
 
 from gpuperf import report
 from gpuperf.cli import main
-from gpuperf.report import kernel_names, text, units  # noqa: E402
+from gpuperf.report import kernel_names, text, units
 
 GOLDEN = Path(__file__).resolve().parents[1] / "data" / "golden"
 DEVICE_OFFSET = 1_796_000_000_000_000_000  # device clock - host clock in these traces
