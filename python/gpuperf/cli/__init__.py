@@ -38,7 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs `gpuperf ARGUMENTS`, by default of this process, and returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = _main(given)
+        try:
+            code = _main(given)
+        except SystemExit as end:  # argparse, after --help or a mistake
+            code = end.code if isinstance(end.code, int) else EXIT_UNEXPECTED if end.code else 0
         sys.stdout.flush()
     except GpuperfError as error:
         return _fail(str(error), error.exit_code)
