@@ -137,8 +137,7 @@ Batch* ActivityDecoder::AppendRow(std::vector<Batch>& batches, std::vector<uint3
   const Stream stream{record.device,  record.context,      record.stream,
                       record.channel, record.channel_type, Stream::kNoPriority};
   Batch& batch = BatchOf(batches, index, stream);
-  batch.device.Append(record.start, record.end, Join(record.correlation, kind), record.graph_id,
-                      record.graph_node_id);
+  batch.device.Append(record.start, record.end, Join(record.correlation, kind), record.graph_id, record.graph_node_id);
   batch.bytes.Append(record.bytes);
   batch.flags.Append(record.flags);
   return &batch;
@@ -146,8 +145,7 @@ Batch* ActivityDecoder::AppendRow(std::vector<Batch>& batches, std::vector<uint3
 
 template <typename Record>
 CopyBatch* ActivityDecoder::AppendCopy(std::vector<uint32_t>& index, const Record& record, uint64_t copy_count) {
-  CopyBatch* batch =
-      AppendRow(context_.batches.copies, index, record, EventKind::kCopy, context_.counts.copies);
+  CopyBatch* batch = AppendRow(context_.batches.copies, index, record, EventKind::kCopy, context_.counts.copies);
   if (batch == nullptr) return nullptr;
   batch->copy_kind.Append(record.copy_kind);
   batch->source_kind.Append(record.source_kind);
