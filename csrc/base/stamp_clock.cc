@@ -16,9 +16,9 @@ std::atomic<bool> g_stamps_are_ticks{false};
 namespace {
 
 constexpr int kTries = 3;
-constexpr uint64_t kShortestBaseNs = 2'000'000;   // two pairs this far apart give the rate to some 20 ppm
-constexpr uint64_t kHorizonNs = 50'000'000;       // within which a difference between the clocks is made good
-constexpr uint64_t kLargestDriftNs = 1'000'000;   // more than this is a jump, not drift
+constexpr uint64_t kShortestBaseNs = 2'000'000;  // two pairs this far apart give the rate to some 20 ppm
+constexpr uint64_t kHorizonNs = 50'000'000;      // within which a difference between the clocks is made good
+constexpr uint64_t kLargestDriftNs = 1'000'000;  // more than this is a jump, not drift
 constexpr uint64_t kShortestStepNs = 1'000'000;
 
 struct Pair {

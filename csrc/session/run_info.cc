@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "trace/trace_fields.h"
 
 namespace gpuperf::session {
@@ -67,12 +68,17 @@ std::string FileNamePart(std::string_view text) {
 }
 
 template <typename Field>
+void AddText(pbf_builder<Field>& message, Field field, std::string_view text) {
+  message.add_string(field, base::ValidUtf8(text));
+}
+
+template <typename Field>
 void AddKeyValues(pbf_builder<Field>& message, Field field,
                   const std::vector<std::pair<std::string, std::string>>& pairs) {
   for (const auto& [key, value] : pairs) {
     pbf_builder<fields::KeyValue> pair(message, field);
-    pair.add_string(fields::KeyValue::kKey, key);
-    pair.add_string(fields::KeyValue::kValue, value);
+    AddText(pair, fields::KeyValue::kKey, key);
+    AddText(pair, fields::KeyValue::kValue, value);
   }
 }
 
@@ -149,7 +155,7 @@ void AddDevice(pbf_builder<fields::RunInfo>& info, const Driver& driver, int ord
   row.add_uint32(F::kDevice, static_cast<uint32_t>(ordinal));
   char text[256] = {};
   if (driver.DeviceGetName != nullptr && driver.DeviceGetName(text, sizeof text, device) == kCudaSuccess) {
-    row.add_string(F::kName, text);
+    AddText(row, F::kName, text);
   }
   unsigned char uuid[16] = {};
   if (driver.DeviceGetUuid != nullptr && driver.DeviceGetUuid(uuid, device) == kCudaSuccess) {
@@ -158,7 +164,7 @@ void AddDevice(pbf_builder<fields::RunInfo>& info, const Driver& driver, int ord
       if (i == 4 || i == 6 || i == 8 || i == 10) name += '-';
       name += base::Format("%02x", uuid[i]);
     }
-    row.add_string(F::kUuid, name);
+    AddText(row, F::kUuid, name);
   }
   size_t memory = 0;
   if (driver.DeviceTotalMem != nullptr && driver.DeviceTotalMem(&memory, device) == kCudaSuccess) {
@@ -174,7 +180,7 @@ void AddDevice(pbf_builder<fields::RunInfo>& info, const Driver& driver, int ord
   }
   char bus[64] = {};
   if (driver.DeviceGetPCIBusId == nullptr || driver.DeviceGetPCIBusId(bus, sizeof bus, device) != kCudaSuccess) return;
-  row.add_string(F::kPciBusId, bus);
+  AddText(row, F::kPciBusId, bus);
   const Nvml* nvml = LoadNvml();
   void* handle = nullptr;
   if (nvml == nullptr || nvml->DeviceGetHandleByPciBusId == nullptr ||
@@ -255,12 +261,12 @@ std::string BuildProcessInfo(bool with_command_line) {
   pbf_builder<F> info(bytes);
   info.add_uint32(F::kPid, static_cast<uint32_t>(getpid()));
   info.add_uint32(F::kParentPid, static_cast<uint32_t>(getppid()));
-  info.add_string(F::kHost, HostName());
+  AddText(info, F::kHost, HostName());
   if (with_command_line) {
-    for (const std::string& argument : Redact(CommandLine())) info.add_string(F::kCommandLine, argument);
+    for (const std::string& argument : Redact(CommandLine())) AddText(info, F::kCommandLine, argument);
   }
   char path[4096] = {};
-  if (readlink("/proc/self/exe", path, sizeof path - 1) > 0) info.add_string(F::kExecutable, path);
+  if (readlink("/proc/self/exe", path, sizeof path - 1) > 0) AddText(info, F::kExecutable, path);
   return bytes;
 }
 
@@ -307,8 +313,8 @@ std::string BuildRunInfo(const RunInfoParts& parts) {
     using C = fields::CuptiInfo;
     pbf_builder<C> cupti(info, F::kCupti);
     cupti.add_uint32(C::kVersion, parts.cupti->version);
-    cupti.add_string(C::kPath, parts.cupti->path);
-    cupti.add_string(C::kFoundBy, parts.cupti->found_by);
+    AddText(cupti, C::kPath, parts.cupti->path);
+    AddText(cupti, C::kFoundBy, parts.cupti->found_by);
     std::vector<uint32_t> kinds;
     std::vector<uint32_t> sizes;
     for (uint32_t kind = 0; kind < parts.cupti->record_bytes.size(); ++kind) {
@@ -319,11 +325,11 @@ std::string BuildRunInfo(const RunInfoParts& parts) {
     cupti.add_packed_uint32(C::kRecordKind, kinds.begin(), kinds.end());
     cupti.add_packed_uint32(C::kRecordBytes, sizes.begin(), sizes.end());
   }
-  if (!parts.driver_version.empty()) info.add_string(F::kDriverVersion, parts.driver_version);
+  if (!parts.driver_version.empty()) AddText(info, F::kDriverVersion, parts.driver_version);
   if (parts.cuda_driver_api != 0) info.add_uint32(F::kCudaDriverApi, parts.cuda_driver_api);
   AddKeyValues(info, F::kVersions, parts.versions);
   AddKeyValues(info, F::kOptions, parts.options);
-  for (const std::string& warning : parts.warnings) info.add_string(F::kWarnings, warning);
+  for (const std::string& warning : parts.warnings) AddText(info, F::kWarnings, warning);
   return bytes + parts.devices;
 }
 

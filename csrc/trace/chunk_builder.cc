@@ -3,6 +3,7 @@
 #include <protozero/pbf_builder.hpp>
 
 #include "base/crc32c.h"
+#include "base/utf8.h"
 #include "cupti/call_table.h"
 #include "trace/trace_fields.h"
 
@@ -276,7 +277,7 @@ void AddSelf(pbf_builder<Body>& body, const Batches& batches, uint64_t written_b
     Put(row, F::kReason, outage.reason);
     Put(row, F::kBeginHostNs, outage.begin_ns);
     Put(row, F::kEndHostNs, outage.end_ns);
-    if (!outage.detail.empty()) row.add_string(F::kDetail, outage.detail);
+    if (!outage.detail.empty()) row.add_string(F::kDetail, base::ValidUtf8(outage.detail));
   }
   using F = fields::SelfCost;
   pbf_builder<F> cost(body, Body::kSelfCost);
