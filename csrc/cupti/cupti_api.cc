@@ -6,7 +6,9 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "base/log.h"
 
@@ -138,6 +140,10 @@ std::vector<Library> FindLibraries(const std::string& preferred) {
 }
 
 const Api* Load(const std::string& preferred, std::string* error) {
+  // One table a library, for ever: callbacks of a late CUPTI thread may still need it.
+  static std::mutex mutex;
+  static auto* known_tables = new std::map<void*, const Api*>();
+  const std::lock_guard<std::mutex> lock(mutex);
   const std::vector<Library> libraries = FindLibraries(preferred);
   std::string reason;
   for (const Library& candidate : libraries) {
@@ -147,6 +153,7 @@ const Api* Load(const std::string& preferred, std::string* error) {
       reason = message != nullptr ? message : "cannot be loaded";
       continue;
     }
+    if (const Api* known = (*known_tables)[library]) return known;
     auto api = std::make_unique<Api>();
     if (const char* missing = ResolveAll(library, api.get())) {
       reason = base::Format("%s has no %s", candidate.path.c_str(), missing);
@@ -160,11 +167,11 @@ const Api* Load(const std::string& preferred, std::string* error) {
     }
     api->found_by = candidate.found_by;
     api->record_bytes = ProbeRecordSizes(*api);
-    if (api->record_bytes[kConcurrentKernelKind] < offsetof(KernelRecord, channel)) {
+    if (!GPUPERF_HAS(api->record_bytes[kConcurrentKernelKind], KernelRecord, max_active_clusters)) {
       reason = base::Format("%s (version %u) is older than CUDA 12", api->path.c_str(), api->version);
       continue;
     }
-    return api.release();  // lives for ever: callbacks of a late CUPTI thread may still need it
+    return (*known_tables)[library] = api.release();
   }
   *error = base::Format("no usable libcupti (%s); install the wheel nvidia-cuda-cupti or name one with GPUPERF_CUPTI",
                         reason.c_str());
