@@ -28,7 +28,7 @@ log = []
 core = types.SimpleNamespace(
     yield_=lambda why: log.append(f"yield: {why}"),
     set_version=lambda key, value: log.append(f"{key} {value}"),
-    stop=lambda: None,
+    at_exit=lambda: None,
 )
 for module in (hooks, torch_profiler, versions):
     module.load_core = lambda: core
