@@ -150,8 +150,7 @@ void RingDecoder::Visit(const RecordHeader& header, const std::byte* payload) {
       batches.clock_pairs.push_back({WordAt(payload, 1), WordAt(payload, 0), header.correlation});
       break;
     case RecordKind::kCuptiDropped:
-      context_.AddLoss(LossReason::kCuptiDropped, EventKind::kDevice, 0, WordAt(payload, 0), time_ns(),
-                       time_ns());
+      context_.AddLoss(LossReason::kCuptiDropped, EventKind::kDevice, 0, WordAt(payload, 0), time_ns(), time_ns());
       break;
   }
 }
@@ -186,8 +185,8 @@ void RingDecoder::ExitCall(const RecordHeader& header, const std::byte* payload)
   if (!open_.active || open_.correlation_32 != header.correlation) return;
   open_.active = false;
   const auto row = calls_.rows;
-  calls_.Append(open_.enter_ns, context_.clock.ToNs(header.stamp), context_.batches.dictionaries.call_sites.Intern(open_.site),
-                open_.correlation);
+  calls_.Append(open_.enter_ns, context_.clock.ToNs(header.stamp),
+                context_.batches.dictionaries.call_sites.Intern(open_.site), open_.correlation);
   if (header.aux != 0) {
     calls_.result_row.Append(row);
     calls_.result_code.Append(header.aux);
