@@ -142,10 +142,11 @@ void Enter(ThreadState* thread, const CallDescriptor& call, uint32_t domain, uin
   const uint64_t stream = StreamOf(call, data->params);
   const uint16_t aux = static_cast<uint16_t>(cbid | (domain == cupti::kDriverDomain ? ring::kDriverBit : 0));
   uint8_t copy_kind = 0;
-  if (call.fixed_copy_kind >= 0)
+  if (call.fixed_copy_kind >= 0) {
     copy_kind = static_cast<uint8_t>(call.fixed_copy_kind);
-  else if (call.copy_kind != cupti::kNone)
+  } else if (call.copy_kind != cupti::kNone) {
     copy_kind = ReadAt<uint8_t>(data->params, call.copy_kind);
+  }
   new (record) RecordHeader{static_cast<uint8_t>(bytes / 8), RecordKind::kCallEnter, aux, data->correlation, now};
   new (record + sizeof(RecordHeader))
       ring::CallTarget{data->context_id, g_captures.StateOf(stream), copy_kind, 0, stream};
@@ -211,10 +212,11 @@ void Dispatch(ThreadState* thread, uint32_t domain, uint32_t cbid, const Callbac
   const CallDescriptor* call = Find(domain, cbid);
   if (call == nullptr) return;
   if (__builtin_expect(data->params == nullptr, 0)) call = &WithoutParameters(call->kind);
-  if (data->site == cupti::kSiteEnter)
+  if (data->site == cupti::kSiteEnter) {
     Enter(thread, *call, domain, cbid, data);
-  else
+  } else {
     Exit(thread, *call, domain, cbid, data);
+  }
 }
 
 __attribute__((noinline, cold)) void Inactive(uint32_t domain, const CallbackData* data) noexcept {
