@@ -1,0 +1,58 @@
+#include "source/capture_tracker.h"
+
+#include "catch.h"
+
+using gpuperf::ring::CaptureState;
+using gpuperf::source::CaptureTracker;
+
+TEST_CASE("a stream captures from begin to end, and others do not") {
+  CaptureTracker tracker;
+  CHECK(tracker.StateOf(1) == CaptureState::kNone);
+  tracker.Begin(1);
+  CHECK(tracker.Active());
+  CHECK(tracker.StateOf(1) == CaptureState::kCapturing);
+  CHECK(tracker.StateOf(2) == CaptureState::kNone);
+  tracker.End();
+  CHECK(tracker.StateOf(1) == CaptureState::kNone);
+  CHECK_FALSE(tracker.Active());
+}
+
+TEST_CASE("a capture spreads along event record and wait") {
+  CaptureTracker tracker;
+  tracker.EventRecorded(/*event=*/70, /*stream=*/2);
+  tracker.Begin(1);
+  tracker.StreamWaits(/*stream=*/3, /*event=*/70);  // recorded before the capture
+  CHECK(tracker.StateOf(3) == CaptureState::kNone);
+  tracker.EventRecorded(71, 1);
+  tracker.StreamWaits(2, 71);
+  CHECK(tracker.StateOf(2) == CaptureState::kCapturing);
+  tracker.End();
+  CHECK(tracker.StateOf(2) == CaptureState::kNone);
+}
+
+TEST_CASE("what cannot be told is unknown, never a guess") {
+  SECTION("of two captures one has ended") {
+    CaptureTracker tracker;
+    tracker.Begin(1);
+    tracker.Begin(2);
+    tracker.End();
+    CHECK(tracker.StateOf(1) == CaptureState::kUnknown);
+    CHECK(tracker.StateOf(2) == CaptureState::kUnknown);
+    CHECK(tracker.StateOf(3) == CaptureState::kNone);
+    tracker.End();
+    CHECK(tracker.StateOf(1) == CaptureState::kNone);
+  }
+  SECTION("more streams than the table holds") {
+    CaptureTracker tracker;
+    for (uint64_t stream = 1; stream <= 100; ++stream) tracker.Begin(stream);
+    CHECK(tracker.StateOf(1) == CaptureState::kCapturing);
+    CHECK(tracker.StateOf(100) == CaptureState::kUnknown);
+  }
+  SECTION("an end without a begin is a capture from before the session") {
+    CaptureTracker tracker;
+    tracker.End();
+    CHECK_FALSE(tracker.Active());
+    tracker.Begin(1);
+    CHECK(tracker.StateOf(1) == CaptureState::kCapturing);
+  }
+}
