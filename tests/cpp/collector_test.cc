@@ -1,0 +1,497 @@
+// Collector and writer together: rings and activity buffers in, a file out, parsed by protoc-generated code.
+#include "collector/collector.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/crc32c.h"
+#include "catch.h"
+#include "cupti/call_table.h"
+#include "gpuperf/trace/v1/trace.pb.h"
+#include "ring/buffer_pool.h"
+#include "source/active.h"
+#include "source/call_source.h"
+#include "source/marker_source.h"
+#include "trace/trace_writer.h"
+
+namespace cupti = gpuperf::cupti;
+namespace ring = gpuperf::ring;
+namespace source = gpuperf::source;
+namespace v1 = gpuperf::trace::v1;
+using gpuperf::collector::Collector;
+using gpuperf::trace::TraceWriter;
+using gpuperf::trace::WriterOptions;
+
+namespace {
+
+constexpr uint32_t kLaunchKernel = 211;
+constexpr uint32_t kKernelBytes = 216;  // CUDA 13.0
+
+// Walks records as libcupti 13.0 does: by kind.
+int NextRecord(uint8_t* buffer, size_t valid, void** record) {
+  const std::map<uint32_t, size_t> sizes = {{1, 96}, {2, 88}, {10, kKernelBytes}, {22, 96}};
+  uint8_t* at = buffer;
+  if (*record != nullptr) {
+    uint32_t kind = 0;
+    std::memcpy(&kind, *record, sizeof kind);
+    at = static_cast<uint8_t*>(*record) + sizes.at(kind);
+  }
+  if (at >= buffer + valid) return cupti::kMaxLimitReached;
+  uint32_t kind = 0;
+  std::memcpy(&kind, at, sizeof kind);
+  if (sizes.count(kind) == 0) return cupti::kInvalidKind;
+  *record = at;
+  return cupti::kSuccess;
+}
+
+cupti::Api FakeApi() {
+  cupti::Api api;
+  api.ActivityGetNextRecord = NextRecord;
+  api.record_bytes[cupti::kConcurrentKernelKind] = kKernelBytes;
+  api.record_bytes[cupti::kMemcpyKind] = 96;
+  api.record_bytes[cupti::kMemsetKind] = 88;
+  api.record_bytes[cupti::kPeerMemcpyKind] = 96;
+  return api;
+}
+
+// The length-delimited fields numbered `field` of a message, as they stand in its bytes.
+std::vector<std::string> RawFields(const std::string& message, int field) {
+  using google::protobuf::internal::WireFormatLite;
+  std::vector<std::string> found;
+  google::protobuf::io::CodedInputStream input(reinterpret_cast<const uint8_t*>(message.data()),
+                                               static_cast<int>(message.size()));
+  while (const uint32_t tag = input.ReadTag()) {
+    if (WireFormatLite::GetTagFieldNumber(tag) == field) {
+      uint32_t size = 0;
+      std::string bytes;
+      REQUIRE(input.ReadVarint32(&size));
+      REQUIRE(input.ReadString(&bytes, static_cast<int>(size)));
+      found.push_back(bytes);
+    } else {
+      REQUIRE(WireFormatLite::SkipField(&input, tag));
+    }
+  }
+  return found;
+}
+
+std::vector<std::string> RawBodies(const std::string& file) {
+  std::vector<std::string> bodies;
+  for (const std::string& chunk : RawFields(file, v1::TraceFile::kChunksFieldNumber)) {
+    bodies.push_back(RawFields(chunk, v1::Chunk::kBodyFieldNumber).at(0));
+  }
+  return bodies;
+}
+
+class Run {
+ public:
+  explicit Run(uint64_t max_part_bytes = uint64_t{1} << 30) : api_(FakeApi()), path_(MakePath()) {
+    REQUIRE(ring::Pool().Open(size_t{16} << 20));
+    WriterOptions options;
+    options.output.path = path_;
+    options.max_part_bytes = max_part_bytes;
+    writer_ = std::make_unique<TraceWriter>(options);
+    collector_ = std::make_unique<Collector>(api_, *writer_, gpuperf::collector::CollectorOptions{});
+    source::ResetCallSource();
+    source::SetActive(true);
+  }
+  ~Run() {
+    source::SetActive(false);
+    for (const std::string& file : files()) unlink(file.c_str());
+  }
+
+  void Launch(uint32_t correlation, const char* symbol = "_Z1kv") {
+    std::vector<uint64_t> params(32);
+    uint32_t result = 0;
+    cupti::CallbackData data{};
+    data.params = params.data();
+    data.symbol_name = symbol;
+    data.correlation = correlation;
+    source::OnCallback(nullptr, cupti::kRuntimeDomain, kLaunchKernel, &data);
+    data.site = cupti::kSiteExit;
+    data.return_value = &result;
+    source::OnCallback(nullptr, cupti::kRuntimeDomain, kLaunchKernel, &data);
+  }
+
+  static cupti::KernelRecord Kernel(uint32_t correlation, uint64_t start, uint64_t end, const char* name = "_Z1kv") {
+    cupti::KernelRecord kernel{};
+    kernel.kind = cupti::kConcurrentKernelKind;
+    kernel.correlation = correlation;
+    kernel.start = start;
+    kernel.end = end;
+    kernel.name = name;
+    kernel.stream = 7;
+    kernel.context = 1;
+    kernel.grid_x = kernel.grid_y = kernel.grid_z = kernel.block_y = kernel.block_z = 1;
+    kernel.block_x = 128;
+    return kernel;
+  }
+
+  template <typename Record>
+  void Deliver(const std::vector<Record>& records, size_t bytes_each = kKernelBytes) {
+    uint8_t* data = nullptr;
+    size_t size = 0;
+    for (size_t first = 0; first < records.size();) {
+      REQUIRE(ring::Pool().Take(nullptr, &data, &size));
+      size_t used = 0;
+      for (; first < records.size() && used + bytes_each <= size; ++first, used += bytes_each) {
+        std::memcpy(data + used, &records[first], bytes_each);
+      }
+      REQUIRE(ring::Pool().Complete(data, size, used));
+    }
+  }
+
+  void Poll() { collector_->Poll(); }
+
+  // Ends the run and reads what was written.
+  void Finish() {
+    collector_->Start();
+    collector_->Stop({});
+  }
+
+  std::vector<std::string> files() const {
+    std::vector<std::string> found;
+    for (int part = 0; part < 1000; ++part) {
+      char suffix[16] = "";
+      if (part != 0) std::snprintf(suffix, sizeof suffix, ".%04d", part);
+      if (access((path_ + suffix).c_str(), F_OK) != 0) break;
+      found.push_back(path_ + suffix);
+    }
+    return found;
+  }
+
+  v1::TraceFile Parse(const std::string& path) const {
+    std::ifstream stream(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+    v1::TraceFile file;
+    REQUIRE(file.ParseFromString(bytes));
+    CHECK(file.magic() == "GPUPERF1");
+    CHECK(file.header().format_version() == 1);
+    CHECK(file.index().entries_size() == file.chunks_size());
+    const std::vector<std::string> bodies = RawBodies(bytes);
+    REQUIRE(bodies.size() == static_cast<size_t>(file.chunks_size()));
+    for (size_t i = 0; i < bodies.size(); ++i) {
+      const v1::ChunkHeader& header = file.chunks(static_cast<int>(i)).header();
+      CHECK(header.sequence() == i);
+      CHECK(header.body_size() == bodies[i].size());
+      CHECK(header.body_crc32c() == gpuperf::base::Crc32c(bodies[i].data(), bodies[i].size()));
+    }
+    return file;
+  }
+
+  v1::TraceFile Parse() const {
+    REQUIRE(files().size() == 1);
+    return Parse(path_);
+  }
+
+  Collector& collector() { return *collector_; }
+
+ private:
+  static std::string MakePath() {
+    static int count = 0;
+    return "/tmp/gpuperf-collector-test-" + std::to_string(getpid()) + "-" + std::to_string(count++) + ".gpuperf";
+  }
+
+  cupti::Api api_;
+  std::string path_;
+  std::unique_ptr<TraceWriter> writer_;
+  std::unique_ptr<Collector> collector_;
+};
+
+uint64_t Lost(const v1::TraceFile& file, v1::LossReason reason) {
+  uint64_t count = 0;
+  for (const v1::Chunk& chunk : file.chunks()) {
+    for (const v1::Loss& loss : chunk.body().losses()) count += loss.reason() == reason ? loss.count() : 0;
+  }
+  return count;
+}
+
+size_t Kernels(const v1::TraceFile& file) {
+  size_t count = 0;
+  for (const v1::Chunk& chunk : file.chunks()) {
+    for (const v1::KernelBatch& batch : chunk.body().kernel_batches()) count += batch.gap_ns_size();
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("every field of a kernel record is in the trace") {
+  Run run;
+  run.Launch(5);
+  cupti::KernelRecord kernel = Run::Kernel(5, 1'000'000, 1'000'700);
+  kernel.device = 2;
+  kernel.context = 3;
+  kernel.stream = 14;
+  kernel.channel = 6;
+  kernel.channel_type = 1;
+  kernel.grid_x = 10;
+  kernel.grid_y = 11;
+  kernel.grid_z = 12;
+  kernel.cluster_x = 2;
+  kernel.registers_per_thread = 40;
+  kernel.static_shared_bytes = 100;
+  kernel.dynamic_shared_bytes = 200;
+  kernel.executed_shared_bytes = 300;
+  kernel.local_bytes_per_thread = 8;
+  kernel.local_bytes_total = uint64_t{1} << 33;
+  kernel.cache_config = 0x12;
+  kernel.launch_type = 1;
+  kernel.graph_id = 77;
+  kernel.graph_node_id = uint64_t{1} << 40;
+  kernel.queued = 999'000;
+  kernel.carveout_requested = 1;
+  kernel.carveout_percent = 50;
+  kernel.device_launched = 1;
+  run.Deliver(std::vector<cupti::KernelRecord>{kernel});
+  run.Finish();
+
+  const v1::TraceFile file = run.Parse();
+  const v1::ChunkBody& body = file.chunks(0).body();
+  CHECK(file.chunks(0).header().dictionary_checkpoint());
+  REQUIRE(body.kernel_batches_size() == 1);
+  const v1::KernelBatch& batch = body.kernel_batches(0);
+  CHECK(batch.base_device_ns() + static_cast<uint64_t>(batch.gap_ns(0)) == 1'000'000);
+  CHECK(batch.duration_ns(0) == 700);
+  CHECK(batch.base_correlation() + static_cast<uint64_t>(batch.correlation_delta(0)) == 5);
+  CHECK(batch.graph_id(0) == 77);
+  CHECK(batch.graph_node_id(0) == uint64_t{1} << 40);
+  CHECK(batch.queued_ns(0) == 999'000);
+  CHECK(batch.submitted_ns_size() == 0);
+  REQUIRE(body.streams_size() == 1);
+  CHECK(body.streams(0).device() == 2);
+  CHECK(body.streams(0).context() == 3);
+  CHECK(body.streams(0).stream() == 14);
+  CHECK(body.streams(0).channel() == 6);
+  CHECK(body.streams(0).channel_type() == 1);
+  CHECK_FALSE(body.streams(0).has_priority());  // not in records of 216 bytes
+  REQUIRE(body.kernels_size() == 1);
+  const v1::Kernel& info = body.kernels(0);
+  CHECK(info.grid_y() == 11);
+  CHECK(info.block_x() == 128);
+  CHECK(info.cluster_x() == 2);
+  CHECK(info.registers_per_thread() == 40);
+  CHECK(info.static_shared_bytes() == 100);
+  CHECK(info.dynamic_shared_bytes() == 200);
+  CHECK(info.executed_shared_bytes() == 300);
+  CHECK(info.local_bytes_total() == uint64_t{1} << 33);
+  CHECK(info.cache_config() == 0x12);
+  CHECK(info.launch_type() == 1);
+  CHECK(info.shared_carveout_percent() == 50);
+  CHECK(info.shared_carveout_requested());
+  CHECK(info.device_launched());
+  CHECK(Lost(file, v1::LOSS_REASON_NO_LAUNCH) == 0);
+}
+
+TEST_CASE("records without times and without calls are counted, exactly") {
+  Run run;
+  for (uint32_t id = 1; id <= 10; ++id) run.Launch(id);
+  std::vector<cupti::KernelRecord> kernels;
+  for (uint32_t id = 1; id <= 10; ++id) kernels.push_back(Run::Kernel(id, 1000 * id, 1000 * id + 500));
+  kernels[0].start = kernels[0].end = 0;
+  kernels[1].end = 0;
+  kernels[2].end = kernels[2].start - 1;
+  kernels[3].correlation = 5000;
+  kernels[4].correlation = 5001;
+  run.Deliver(kernels);
+  run.Finish();
+  const v1::TraceFile file = run.Parse();
+  CHECK(Kernels(file) == 7);
+  CHECK(Lost(file, v1::LOSS_REASON_ZERO_TIMESTAMP) == 2);
+  CHECK(Lost(file, v1::LOSS_REASON_REVERSED_TIMESTAMP) == 1);
+  CHECK(Lost(file, v1::LOSS_REASON_NO_LAUNCH) == 2);
+  CHECK(run.collector().counts().lost.load() == 3);
+  CHECK(run.collector().counts().unjoined.load() == 2);
+}
+
+TEST_CASE("a call that is drained after its kernel is still its call") {
+  Run run;
+  run.Launch(1);
+  run.Deliver(std::vector<cupti::KernelRecord>{Run::Kernel(2, 1000, 2000)});
+  run.Poll();
+  run.Launch(2);
+  run.Finish();
+  CHECK(Lost(run.Parse(), v1::LOSS_REASON_NO_LAUNCH) == 0);
+}
+
+TEST_CASE("a kind that cannot be walked costs the rest of its buffer, and is counted") {
+  Run run;
+  run.Launch(1);
+  auto kernels = std::vector<cupti::KernelRecord>(3, Run::Kernel(1, 1000, 2000));
+  kernels[1].kind = 63;
+  run.Deliver(kernels);
+  run.Finish();
+  const v1::TraceFile file = run.Parse();
+  CHECK(Kernels(file) == 1);
+  CHECK(Lost(file, v1::LOSS_REASON_UNREADABLE) == 1);
+}
+
+TEST_CASE("calls, markers and what is open at a cut") {
+  Run run;
+  source::EmitAnnotationBegin("outer");
+  source::EmitAnnotationBegin("inner");
+  source::EmitAnnotationEnd();
+  run.Launch(1, "_Z5firstv");
+  source::EmitStep(8, 512);
+  source::EmitMark("here");
+  source::EmitCounter("loss", 0.5);
+  std::vector<uint64_t> params(32);
+  cupti::CallbackData open{};
+  open.params = params.data();
+  open.correlation = 2;
+  source::OnCallback(nullptr, cupti::kRuntimeDomain, kLaunchKernel, &open);  // never left
+  run.Finish();
+
+  const v1::TraceFile file = run.Parse();
+  const v1::ChunkBody& body = file.chunks(0).body();
+  std::map<uint32_t, std::string> strings;
+  for (const v1::InternedString& entry : body.strings()) strings[entry.iid()] = entry.value();
+  REQUIRE(body.call_batches_size() == 1);
+  CHECK(body.call_batches(0).gap_ns_size() == 1);
+  REQUIRE(body.call_sites_size() == 2);
+  std::map<uint32_t, const v1::CallSite*> sites;
+  for (const v1::CallSite& site : body.call_sites()) sites[site.iid()] = &site;
+  const v1::CallSite& site = *sites.at(body.call_batches(0).call_site_iid(0));
+  CHECK(strings.at(site.name_iid()) == "cudaLaunchKernel");
+  CHECK(strings.at(site.function_name_iid()) == "_Z5firstv");
+  CHECK(site.domain() == v1::CALL_DOMAIN_RUNTIME);
+  CHECK(site.kind() == v1::CALL_KIND_LAUNCH);
+  REQUIRE(body.open_calls_size() == 1);
+  CHECK(body.open_calls(0).correlation() == 2);
+  REQUIRE(body.annotations_size() == 1);
+  CHECK(strings.at(body.annotations(0).name_iid()) == "inner");
+  REQUIRE(body.open_annotations_size() == 1);
+  CHECK(strings.at(body.open_annotations(0).name_iid()) == "outer");
+  REQUIRE(body.steps_size() == 1);
+  CHECK(body.steps(0).samples() == 8);
+  CHECK(body.steps(0).tokens() == 512);
+  REQUIRE(body.counters_size() == 1);
+  CHECK(body.counters(0).value() == 0.5);
+  REQUIRE(body.threads_size() == 1);
+  CHECK(body.threads(0).tid() == static_cast<uint32_t>(gettid()));
+}
+
+TEST_CASE("a process that never used CUDA leaves no file") {
+  Run run;
+  source::EmitStep(-1, -1);
+  run.Poll();
+  run.Finish();
+  CHECK(run.files().empty());
+}
+
+TEST_CASE("parts stand on their own") {
+  Run run(uint64_t{1} << 20);
+  std::vector<std::string> names;
+  for (int i = 0; i < 50; ++i) names.push_back("_Z9kernel_" + std::to_string(i) + "v");
+  uint32_t id = 0;
+  for (int round = 0; round < 60; ++round) {
+    std::vector<cupti::KernelRecord> kernels;
+    for (int i = 0; i < 5000; ++i) {
+      ++id;
+      run.Launch(id, names[id % names.size()].c_str());
+      kernels.push_back(Run::Kernel(id, 1000 * id, 1000 * id + 300 + id % 97, names[id % names.size()].c_str()));
+    }
+    run.Deliver(kernels);
+    run.Poll();
+  }
+  run.Finish();
+  const auto files = run.files();
+  REQUIRE(files.size() >= 3);
+  size_t kernels = 0;
+  for (const std::string& path : files) {
+    const v1::TraceFile file = run.Parse(path);
+    CHECK(file.ByteSizeLong() <= uint64_t{1} << 20);
+    kernels += Kernels(file);
+    std::map<uint32_t, const v1::Kernel*> known;
+    for (const v1::Chunk& chunk : file.chunks()) {
+      for (const v1::Kernel& kernel : chunk.body().kernels()) known[kernel.iid()] = &kernel;
+      for (const v1::KernelBatch& batch : chunk.body().kernel_batches()) {
+        for (const uint32_t iid : batch.kernel_iid()) REQUIRE(known.count(iid) == 1);
+      }
+    }
+    CHECK(file.chunks(0).header().dictionary_checkpoint());
+  }
+  CHECK(kernels == id);
+}
+
+TEST_CASE("names without end: dictionaries are begun anew, and every row keeps its name") {
+  Run run;
+  constexpr uint32_t kNames = 120'000;  // more than the tables hold
+  std::vector<std::string> names(kNames);
+  uint32_t id = 0;
+  while (id < kNames) {
+    std::vector<cupti::KernelRecord> kernels;
+    for (int i = 0; i < 5000 && id < kNames; ++i) {
+      names[id] = "_Z1k" + std::to_string(id);
+      run.Launch(id + 1, names[id].c_str());
+      kernels.push_back(Run::Kernel(id + 1, 1000 * (id + 1), 1000 * (id + 1) + 10, names[id].c_str()));
+      ++id;
+    }
+    run.Deliver(kernels);
+    run.Poll();
+  }
+  run.Launch(kNames + 1, names[0].c_str());
+  run.Finish();
+
+  const v1::TraceFile file = run.Parse();
+  std::map<uint32_t, std::string> strings;
+  std::map<uint32_t, uint32_t> kernel_names;
+  size_t kernels = 0;
+  size_t checkpoints = 0;
+  for (const v1::Chunk& chunk : file.chunks()) {
+    if (chunk.header().dictionary_checkpoint()) {
+      ++checkpoints;
+      strings.clear();
+      kernel_names.clear();
+    }
+    for (const v1::InternedString& entry : chunk.body().strings()) strings[entry.iid()] = entry.value();
+    for (const v1::Kernel& kernel : chunk.body().kernels()) kernel_names[kernel.iid()] = kernel.name_iid();
+    std::map<uint32_t, uint32_t> functions;
+    for (const v1::CallSite& site : chunk.body().call_sites()) functions[site.iid()] = site.function_name_iid();
+    for (const v1::KernelBatch& batch : chunk.body().kernel_batches()) {
+      uint64_t correlation = batch.base_correlation();
+      for (int i = 0; i < batch.kernel_iid_size(); ++i) {
+        correlation += static_cast<uint64_t>(batch.correlation_delta(i));
+        REQUIRE(strings.at(kernel_names.at(batch.kernel_iid(i))) == names[correlation - 1]);
+        ++kernels;
+      }
+    }
+    for (const auto& [iid, name] : functions) REQUIRE(strings.count(name) == 1);
+  }
+  CHECK(kernels == kNames);
+  CHECK(checkpoints >= 2);
+}
+
+TEST_CASE("a disk that refuses loses events, says how many, and nothing else happens") {
+  const cupti::Api api = FakeApi();
+  REQUIRE(ring::Pool().Open(size_t{16} << 20));
+  WriterOptions options;
+  options.output.path = "/proc/no-such-folder/t.gpuperf";
+  TraceWriter writer(options);
+  Collector collector(api, writer, {});
+  source::SetActive(true);
+  for (int i = 0; i < 10; ++i) source::EmitMark("m");
+  {
+    std::vector<uint64_t> params(32);
+    cupti::CallbackData data{};
+    data.params = params.data();
+    data.correlation = 1;
+    source::OnCallback(nullptr, cupti::kRuntimeDomain, kLaunchKernel, &data);
+    data.site = cupti::kSiteExit;
+    source::OnCallback(nullptr, cupti::kRuntimeDomain, kLaunchKernel, &data);
+  }
+  collector.Start();
+  collector.Stop({});
+  source::SetActive(false);
+  CHECK(writer.failed());
+  CHECK(collector.counts().lost.load() == 11);
+}
