@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -68,7 +69,8 @@ def main() -> int:
     if has_gpu():
         job = [sys.executable, "-m", "gpuperf.demo"]
     else:
-        subprocess.run(["cmake", "--preset", "release"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        configure = ["cmake", "--preset", "release", *shlex.split(os.environ.get("CMAKE_ARGS", ""))]
+        subprocess.run(configure, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         build = ["cmake", "--build", "--preset", "release", "-j", str(os.cpu_count()), "--target", "gpuperf-replay"]
         subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         job, what = captured_job()
