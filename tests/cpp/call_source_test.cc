@@ -35,7 +35,7 @@ std::vector<Record> Drain() {
   std::vector<Record> records;
   ring::Current()->ring.Drain([&](const ring::RecordHeader& header, const std::byte* payload) {
     Record record{header, std::vector<uint64_t>(header.words - 2U)};
-    std::memcpy(record.words.data(), payload, record.words.size() * 8);
+    if (!record.words.empty()) std::memcpy(record.words.data(), payload, record.words.size() * 8);
     records.push_back(record);
   });
   return records;
