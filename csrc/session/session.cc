@@ -195,6 +195,10 @@ void PromiseZeroedBuffers(const cupti::Api& api, bool promise) {
   api.ActivitySetAttribute(kZeroedOutActivityBuffer, &size, &zeroed);
 }
 
+void DisableActivity(const cupti::Api& api) {
+  for (const uint32_t kind : cupti::kTracedKinds) api.ActivityDisable(kind);
+}
+
 gpuperf_status EnableActivity(Process& process, Capture& capture) {
   const cupti::Api& api = *capture.api;
   PromiseZeroedBuffers(api, true);
@@ -204,7 +208,7 @@ gpuperf_status EnableActivity(Process& process, Capture& capture) {
     if (result == cupti::kSuccess) result = api.ActivityEnable(kind);
   }
   if (result == cupti::kSuccess) return GPUPERF_OK;
-  for (const uint32_t kind : cupti::kTracedKinds) api.ActivityDisable(kind);
+  DisableActivity(api);
   PromiseZeroedBuffers(api, false);
   return Refuse(process, GPUPERF_UNAVAILABLE,
                 Format("CUPTI cannot record this GPU's activity: %s", api.Describe(result).c_str()));
@@ -331,8 +335,17 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
     return enabled;
   }
   source::EnableTracedCalls(*capture->api, capture->subscriber);
-  capture->collector->Start();
-  capture->flush->Start();
+  try {
+    capture->collector->Start();
+    capture->flush->Start();
+  } catch (...) {  // the kernel has no thread for us: leave no trace of the attempt
+    source::SetActive(false);
+    DisableActivity(*capture->api);
+    PromiseZeroedBuffers(*capture->api, false);
+    capture->api->Unsubscribe(capture->subscriber);
+    capture->collector->Stop({});
+    throw;
+  }
   process.capture = std::move(capture);
   process.state.store(GPUPERF_STATE_RUNNING, std::memory_order_release);
   Log(LogLevel::kInfo, "recording with %s", process.capture->api->path.c_str());
@@ -430,7 +443,7 @@ void StopLocked(Process& process, const char* yield_to) {
     if (dropped != 0) source::EmitCuptiDropped(dropped);
     EmitClocks(api);
     source::SetActive(false);
-    for (const uint32_t kind : cupti::kTracedKinds) api.ActivityDisable(kind);
+    DisableActivity(api);
     api.ActivityFlushAll(kFlushForced);
     PromiseZeroedBuffers(api, false);
     capture.finalized = Detach(capture);

@@ -322,6 +322,18 @@ def test_a_job_that_finds_no_gpu_writes_no_file(job: Job) -> None:
     assert not job.trace_path.exists()
 
 
+@pytest.mark.parametrize("thread", [1, 2])
+def test_without_threads_the_job_goes_on(job: Job, thread: int) -> None:
+    """The collector's thread, or the flush thread after it, cannot be made: no capture, nothing left behind."""
+    preload = job.build / "fakes" / "libno-threads.so"
+    if not preload.exists():
+        pytest.skip("not built with sanitizers")
+    options = {"LD_PRELOAD": str(preload), "GPUPERF_FAKE_THREAD_FAILS": str(thread)}
+    job.run("--exit-with", "7", code=7, options=options)
+    assert "could not start" in one_line(job)
+    assert not job.trace_path.exists()
+
+
 def test_a_second_cupti_client_is_refused_and_harms_nothing(job: Job) -> None:
     capture = job.save("--operations", "1500", *CALM[:2])
     replay = job.run(*CALM[2:], "--second-client")
