@@ -600,3 +600,33 @@ def test_the_doctor_of_this_machine(machine: Machine) -> None:
     assert checks["CUPTI's slot"]["found"] == "free"
     assert checks["driver"]["status"] == "ok"
     assert machine.traces() == []
+
+
+@pytest.mark.parametrize(("before", "after"), [("", 0), ("other_client_has_loaded_it()", 39)])
+def test_at_exit_a_client_that_came_after_us_is_detached(machine: Machine, before: str, after: int) -> None:
+    """Where gpuperf was the first to load CUPTI, CUPTI's own exit function would run after that client's data are gone.
+
+    39: the slot is still held. A client whose library was there first ends by itself, in the right order.
+    """
+    told = machine.python(
+        f"""
+        import ctypes, os
+        def other_client_has_loaded_it():
+            ctypes.CDLL(os.environ["GPUPERF_CUPTI"])
+        {before}
+        import gpuperf
+        from gpuperf._libpath import load_core
+        assert gpuperf.start("t.gpuperf", quiet=True)
+        work()
+        load_core().yield_("a torch.profiler session")
+        cupti = ctypes.CDLL(os.environ["GPUPERF_CUPTI"])
+        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p)
+        callback = kind(lambda *_: None)
+        def subscribe():
+            return cupti.cuptiSubscribe(ctypes.byref(ctypes.c_void_p()), callback, None)
+        first, second = subscribe(), subscribe()
+        load_core().at_exit()
+        print(first, second, subscribe())
+        """
+    )
+    assert told.stdout.split() == ["0", "39", str(after)]
