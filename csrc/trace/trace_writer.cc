@@ -13,6 +13,9 @@ namespace {
 constexpr uint32_t kFormatVersion = 1;
 constexpr std::string_view kMagic = "GPUPERF1";
 constexpr uint64_t kCheckpointBytes = uint64_t{64} << 20;
+// Five fields of at most 10 bytes with a tag each, and tag and length of the whole; around the index the same.
+constexpr uint64_t kMostIndexEntryBytes = 57;
+constexpr uint64_t kMostFooterFrameBytes = 20;
 
 void MarkWritten(collector::Dictionaries& dictionaries) {
   dictionaries.strings.MarkWritten();
@@ -85,7 +88,8 @@ bool TraceWriter::Write(collector::Batches& batches) {
   bool checkpoint = sequence_ == 0 || batches.dictionaries.restarted || bytes_since_checkpoint_ >= kCheckpointBytes;
   if (sequence_ == 0) batches.run_info = run_info_;
   std::string chunk = FrameChunk(BuildBody(batches, checkpoint, written_bytes()), batches, sequence_, checkpoint);
-  if (sequence_ != 0 && file_.size() + chunk.size() > options_.max_part_bytes) {
+  const uint64_t footer = (entries_.size() + 1) * kMostIndexEntryBytes + kMostFooterFrameBytes;
+  if (sequence_ != 0 && file_.size() + chunk.size() + footer > options_.max_part_bytes) {
     if (!WriteFooter()) return false;
     if (!file_.OpenNextPart()) return Fail();
     if (!WriteHeader()) return false;

@@ -198,6 +198,22 @@ def test_a_synthetic_capture_comes_out_whole(job: Job) -> None:
     assert_whole(trace, Oracle(capture, replay))
 
 
+def test_a_long_run_goes_on_in_parts(job: Job) -> None:
+    """Each part is a whole file of at most the size allowed, and together they hold everything once."""
+    job.save("--threads", "2", "--operations", "3000", *CALM[:2])
+    limit = 1 << 20
+    replay = job.run(*CALM[2:], "--loops", "40", options={"GPUPERF_MAX_PART_BYTES": str(limit)})
+    paths = sorted(job.folder.glob("run.gpuperf*"))
+    assert len(paths) >= 2
+    assert [path.name for path in paths[1:]] == [f"run.gpuperf.{part:04}" for part in range(1, len(paths))]
+    parts = [trace_decode.read(path) for path in paths]
+    assert all(part.clean for part in parts)
+    assert all(path.stat().st_size <= limit for path in paths)
+    assert sum(trace_decode.rows(part.kernels) for part in parts) == replay["pushed"][KERNEL]
+    correlations = [set(part.calls["correlation"].tolist()) for part in parts]
+    assert sum(map(len, correlations)) == len(set.union(*correlations))
+
+
 def test_threads_that_run_freely(job: Job) -> None:
     capture = job.save("--threads", "8", "--operations", "1500", *CALM[:2])
     replay = job.run(*CALM[2:], "--concurrent")
