@@ -16,11 +16,13 @@
 
 namespace gpuperf::source {
 
-// A lock-free set of few 64-bit values, 0 excluded.
+// A lock-free set of few 64-bit values. 0 marks a free slot and is never in it.
 template <size_t kCapacity>
 class SmallSet {
  public:
+  // False: there is no room, or the value is 0.
   bool Insert(uint64_t value) noexcept {
+    if (value == 0) return false;
     if (Contains(value)) return true;
     for (auto& slot : slots_) {
       uint64_t none = 0;
@@ -29,10 +31,20 @@ class SmallSet {
     return false;
   }
   bool Contains(uint64_t value) const noexcept {
+    if (value == 0) return false;
     for (const auto& slot : slots_) {
       if (slot.load(std::memory_order_relaxed) == value) return true;
     }
     return false;
+  }
+  void Erase(uint64_t value) noexcept {
+    // All of them: two threads that insert at once may leave it twice.
+    for (auto& slot : slots_) {
+      uint64_t expected = value;
+      if (slot.load(std::memory_order_relaxed) == value) {
+        slot.compare_exchange_strong(expected, 0, std::memory_order_relaxed);
+      }
+    }
   }
   void Clear() noexcept {
     for (auto& slot : slots_) slot.store(0, std::memory_order_relaxed);
@@ -72,7 +84,11 @@ class CaptureTracker {
     }
   }
   void EventRecorded(uint64_t event, uint64_t stream) noexcept {
-    if (captures_.load(std::memory_order_relaxed) == 0 || !streams_.Contains(stream)) return;
+    if (captures_.load(std::memory_order_relaxed) == 0) return;
+    if (!streams_.Contains(stream)) {
+      events_.Erase(event);  // whatever it stood for before
+      return;
+    }
     if (!events_.Insert(event)) overflowed_.store(true, std::memory_order_relaxed);
   }
   void StreamWaits(uint64_t stream, uint64_t event) noexcept {

@@ -30,7 +30,35 @@ TEST_CASE("a capture spreads along event record and wait") {
   CHECK(tracker.StateOf(2) == CaptureState::kNone);
 }
 
+TEST_CASE("the default stream is not the one that captures") {
+  CaptureTracker tracker;
+  tracker.Begin(1);
+  CHECK(tracker.StateOf(0) == CaptureState::kNone);
+  tracker.EventRecorded(/*event=*/70, /*stream=*/0);
+  tracker.StreamWaits(/*stream=*/3, /*event=*/70);
+  tracker.StreamWaits(/*stream=*/4, /*event=*/0);
+  CHECK(tracker.StateOf(3) == CaptureState::kNone);
+  CHECK(tracker.StateOf(4) == CaptureState::kNone);
+}
+
+TEST_CASE("an event recorded anew elsewhere no longer leads into the capture") {
+  CaptureTracker tracker;
+  tracker.Begin(1);
+  tracker.EventRecorded(/*event=*/70, /*stream=*/1);
+  tracker.EventRecorded(/*event=*/70, /*stream=*/5);
+  tracker.StreamWaits(/*stream=*/6, /*event=*/70);
+  CHECK(tracker.StateOf(6) == CaptureState::kNone);
+}
+
 TEST_CASE("what cannot be told is unknown, never a guess") {
+  SECTION("a per-thread default stream, whose handle is 0, captures") {
+    CaptureTracker tracker;
+    tracker.Begin(0);
+    CHECK(tracker.StateOf(0) == CaptureState::kUnknown);
+    CHECK(tracker.StateOf(1) == CaptureState::kUnknown);
+    tracker.End();
+    CHECK(tracker.StateOf(0) == CaptureState::kNone);
+  }
   SECTION("of two captures one has ended") {
     CaptureTracker tracker;
     tracker.Begin(1);
