@@ -17,14 +17,10 @@ __thread ThreadState* t_state __attribute__((tls_model("initial-exec"))) = nullp
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr size_t kFreeSlots = 64;
 
 std::atomic<size_t> g_ring_bytes{512 * 1024};
 std::atomic<size_t> g_total_bytes{0};
 std::atomic<ThreadState*> g_all{nullptr};
-// Recycled states. Slots are taken and filled by one exchange each, so no thread ever waits and nothing is read that
-// another thread may have taken (no ABA). A full array only means that a state stays unused.
-std::array<std::atomic<ThreadState*>, kFreeSlots> g_free{};
 LossCell g_unregistered;
 
 void OnThreadExit(void* state) {
@@ -41,10 +37,12 @@ pthread_key_t ThreadExitKey() {
   return key;
 }
 
+// A walk of all states, once in a thread's life: no second list to keep, no bound on how many wait, and one exchange
+// decides who gets a state, so no thread ever waits for another.
 ThreadState* TakeRecycled() noexcept {
-  for (auto& slot : g_free) {
-    if (slot.load(std::memory_order_relaxed) == nullptr) continue;
-    if (ThreadState* state = slot.exchange(nullptr, std::memory_order_acquire)) return state;
+  for (ThreadState* state = All(); state != nullptr; state = state->next) {
+    if (!state->unused.load(std::memory_order_relaxed)) continue;
+    if (state->unused.exchange(false, std::memory_order_acquire)) return state;
   }
   return nullptr;
 }
@@ -87,10 +85,7 @@ ThreadState* All() noexcept { return g_all.load(std::memory_order_acquire); }
 
 void Recycle(ThreadState* state) noexcept {
   state->retired.store(false, std::memory_order_relaxed);
-  for (auto& slot : g_free) {
-    ThreadState* none = nullptr;
-    if (slot.compare_exchange_strong(none, state, std::memory_order_release, std::memory_order_relaxed)) return;
-  }
+  state->unused.store(true, std::memory_order_release);
 }
 
 void SetRingBytes(size_t bytes) noexcept { g_ring_bytes.store(bytes, std::memory_order_relaxed); }

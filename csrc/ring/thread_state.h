@@ -77,6 +77,7 @@ struct ThreadState {
   std::atomic<uint32_t> generation{0};
   std::atomic<uint32_t> tid{0};
   std::atomic<bool> retired{false};  // the thread is gone; drain and recycle
+  std::atomic<bool> unused{false};   // drained; the next new thread may take it
 
   // Collector writes, producer reads: bytes of activity records a second, 0 = not known yet.
   std::atomic<uint64_t> activity_rate{0};

@@ -54,6 +54,30 @@ TEST_CASE("a recycled state goes to the next new thread, with a new generation a
   CHECK(second->generation == generation + 1);
 }
 
+TEST_CASE("however many threads come and go at once, the next ones need no new states") {
+  constexpr size_t kThreads = 200;
+  const auto burst = [] {
+    std::atomic<size_t> here{0};
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&here] {
+        const bool has_state = Current() != nullptr;
+        here.fetch_add(has_state ? 1 : 0);
+        while (here < kThreads) std::this_thread::yield();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (ThreadState* state = All(); state != nullptr; state = state->next) {
+      if (state->retired) Recycle(state);
+    }
+  };
+  burst();
+  const size_t bytes = TotalRingBytes();
+  burst();
+  burst();
+  CHECK(TotalRingBytes() == bytes);
+}
+
 TEST_CASE("an event after the thread's own thread-locals are gone finds no state") {
   // A destructor of a thread-local that runs after ours, as a library's may, and makes a CUDA call.
   static std::atomic<bool> asked{false};
