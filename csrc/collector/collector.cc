@@ -262,10 +262,10 @@ void Collector::Cut() {
   batches.outages.clear();
   batches.run_info.clear();
   batches.events = 0;
-  batches.begin_ns = batches.end_ns;
   if (!written) {
     context_.AddLoss(LossReason::kWriteFailed, EventKind::kAny, 0, events, batches.begin_ns, batches.end_ns);
   }
+  batches.begin_ns = batches.end_ns;
   const Dictionaries& dictionaries = batches.dictionaries;
   if (dictionaries.kernels.entries().size() > kMaxKernels || dictionaries.strings.entries().size() > kMaxStrings ||
       dictionaries.call_sites.entries().size() > kMaxCallSites) {

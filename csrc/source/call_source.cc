@@ -32,7 +32,8 @@ constexpr size_t kEnterBytes = sizeof(RecordHeader) + sizeof(ring::CallTarget);
 constexpr size_t kLongestExitBytes = sizeof(RecordHeader) + 8;
 
 CaptureTracker g_captures;
-// Grows when modules are unloaded: kernel names may then stand at other addresses, so rings must define them again.
+// Grows when rings must define kernel names again: when modules are unloaded, as names may then stand at other
+// addresses, and when a session begins, as its decoders know none.
 std::atomic<uint32_t> g_symbol_epoch{0};
 
 std::atomic<bool> g_exit_function_set{false};
@@ -266,7 +267,10 @@ uint32_t EnableTracedCalls(const cupti::Api& api, cupti::Subscriber subscriber) 
   return enabled;
 }
 
-void ResetCallSource() noexcept { g_captures.Reset(); }
+void ResetCallSource() noexcept {
+  g_captures.Reset();
+  g_symbol_epoch.fetch_add(1, std::memory_order_relaxed);
+}
 
 void RunAtNextExit(void (*function)()) noexcept {
   t_exit_function = function;

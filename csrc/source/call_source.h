@@ -21,7 +21,7 @@ void OnCallback(void* user_data, uint32_t domain, uint32_t cbid, const cupti::Ca
 // are on.
 uint32_t EnableTracedCalls(const cupti::Api& api, cupti::Subscriber subscriber) noexcept;
 
-// Forgets captures of earlier sessions.
+// Forgets what earlier sessions knew: captures, and which names the rings have defined. Before each session.
 void ResetCallSource() noexcept;
 
 // Runs `function` once, in this thread, at the exit of the next driver call that this thread makes and a callback sees;

@@ -5,6 +5,7 @@
 #include <google/protobuf/wire_format_lite.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -94,7 +95,8 @@ std::vector<std::string> RawBodies(const std::string& file) {
 
 class Run {
  public:
-  explicit Run(uint64_t max_part_bytes = uint64_t{1} << 30) : api_(FakeApi()), path_(MakePath()) {
+  explicit Run(uint64_t max_part_bytes = uint64_t{1} << 30) : Run(FakeApi(), max_part_bytes) {}
+  explicit Run(const cupti::Api& api, uint64_t max_part_bytes = uint64_t{1} << 30) : api_(api), path_(MakePath()) {
     REQUIRE(ring::Pool().Open(size_t{16} << 20));
     WriterOptions options;
     options.output.path = path_;
@@ -148,6 +150,16 @@ class Run {
       }
       REQUIRE(ring::Pool().Complete(data, size, used));
     }
+  }
+
+  // Records of several kinds, laid out by the caller.
+  static void Deliver(const std::string& records) {
+    uint8_t* data = nullptr;
+    size_t size = 0;
+    REQUIRE(ring::Pool().Take(nullptr, &data, &size));
+    REQUIRE(records.size() <= size);
+    std::memcpy(data, records.data(), records.size());
+    REQUIRE(ring::Pool().Complete(data, size, records.size()));
   }
 
   void Poll() { collector_->Poll(); }
@@ -290,6 +302,168 @@ TEST_CASE("every field of a kernel record is in the trace") {
   CHECK(info.shared_carveout_requested());
   CHECK(info.device_launched());
   CHECK(Lost(file, v1::LOSS_REASON_NO_LAUNCH) == 0);
+}
+
+TEST_CASE("every field of copies and memory sets is in the trace") {
+  Run run;
+  for (uint32_t id = 1; id <= 4; ++id) run.Launch(id);
+  cupti::MemcpyRecord copy{};
+  copy.kind = cupti::kMemcpyKind;
+  copy.copy_kind = 1;
+  copy.source_kind = 2;
+  copy.destination_kind = 3;
+  copy.flags = 1;
+  copy.bytes = uint64_t{5} << 32;
+  copy.start = 1000;
+  copy.end = 1300;
+  copy.stream = 7;
+  copy.correlation = 1;
+  copy.graph_id = 4;
+  copy.graph_node_id = uint64_t{1} << 33;
+  copy.copy_count = 1;
+  cupti::MemcpyRecord batched = copy;
+  batched.start = 1100;  // overlaps the one before: a gap below zero
+  batched.end = 1500;
+  batched.correlation = 2;
+  batched.copy_count = 9;
+  run.Deliver(std::vector<cupti::MemcpyRecord>{copy, batched}, 96);
+  cupti::PeerMemcpyRecord peer{};
+  peer.kind = cupti::kPeerMemcpyKind;
+  peer.copy_kind = 10;
+  peer.bytes = 77;
+  peer.start = 3000;
+  peer.end = 3001;
+  peer.stream = 7;
+  peer.correlation = 3;
+  peer.source_device = 1;
+  peer.source_context = 2;
+  peer.destination_device = 3;
+  peer.destination_context = 4;
+  run.Deliver(std::vector<cupti::PeerMemcpyRecord>{peer}, 96);
+  cupti::MemsetRecord set{};
+  set.kind = cupti::kMemsetKind;
+  set.value = 0xFFFFFFFF;
+  set.bytes = 4096;
+  set.start = 4000;
+  set.end = 4000;  // too short for the clock is not reversed
+  set.stream = 7;
+  set.correlation = 4;
+  set.flags = 1;
+  set.memory_kind = 3;
+  run.Deliver(std::vector<cupti::MemsetRecord>{set}, 88);
+  run.Finish();
+
+  const v1::TraceFile file = run.Parse();
+  const v1::ChunkBody& body = file.chunks(0).body();
+  REQUIRE(body.streams_size() == 1);
+  REQUIRE(body.copy_batches_size() == 2);
+  const v1::CopyBatch& copies = body.copy_batches(0);
+  REQUIRE(copies.bytes_size() == 2);
+  CHECK(copies.bytes(0) == uint64_t{5} << 32);
+  CHECK(copies.gap_ns(1) == -200);
+  CHECK(copies.duration_ns(1) == 400);
+  CHECK(copies.copy_kind(0) == 1);
+  CHECK(copies.source_kind(0) == 2);
+  CHECK(copies.destination_kind(0) == 3);
+  CHECK(copies.flags(0) == 1);
+  CHECK(copies.graph_id(0) == 4);
+  CHECK(copies.graph_node_id(1) == uint64_t{1} << 33);
+  REQUIRE(copies.copy_count_size() == 2);
+  CHECK(copies.copy_count(0) == 1);
+  CHECK(copies.copy_count(1) == 9);
+  CHECK(copies.source_device_size() == 0);
+  const v1::CopyBatch& peers = body.copy_batches(1);
+  REQUIRE(peers.bytes_size() == 1);
+  CHECK(peers.copy_count_size() == 0);  // one copy each: left out
+  CHECK(peers.source_device(0) == 1);
+  CHECK(peers.source_context(0) == 2);
+  CHECK(peers.destination_device(0) == 3);
+  CHECK(peers.destination_context(0) == 4);
+  REQUIRE(body.memset_batches_size() == 1);
+  const v1::MemsetBatch& sets = body.memset_batches(0);
+  CHECK(sets.value(0) == 0xFFFFFFFF);
+  CHECK(sets.bytes(0) == 4096);
+  CHECK(sets.duration_ns(0) == 0);
+  CHECK(sets.flags(0) == 1);
+  CHECK(sets.memory_kind(0) == 3);
+  CHECK(run.collector().counts().copies.load() == 3);
+  CHECK(run.collector().counts().memsets.load() == 1);
+  CHECK(Lost(file, v1::LOSS_REASON_NO_LAUNCH) == 0);
+}
+
+TEST_CASE("libcupti's own walk finds each of the four kinds behind the other") {
+  std::string error;
+  const cupti::Api* api = cupti::Load("", &error);
+  if (api == nullptr) {
+    std::fprintf(stderr, "skipped, no libcupti here: %s\n", error.c_str());
+    return;
+  }
+  Run run(*api);
+  for (uint32_t id = 1; id <= 5; ++id) run.Launch(id);
+  std::string bytes;
+  const auto add = [&](auto record, uint32_t kind) {
+    record.kind = kind;
+    record.start = 1000;
+    record.end = 2000;
+    record.stream = 7;
+    const uint32_t size = api->record_bytes[kind];
+    REQUIRE(size != 0);
+    std::string longest(std::max<size_t>(sizeof record, size), '\0');
+    std::memcpy(longest.data(), &record, sizeof record);
+    bytes += longest.substr(0, size);
+  };
+  cupti::KernelRecord kernel = Run::Kernel(1, 0, 0);
+  kernel.device_launched = 1;
+  kernel.priority = -3;
+  cupti::MemcpyRecord copy{};
+  copy.correlation = 2;
+  copy.bytes = 64;
+  cupti::PeerMemcpyRecord peer{};
+  peer.correlation = 3;
+  peer.destination_context = 4;
+  cupti::MemsetRecord set{};
+  set.correlation = 4;
+  set.value = 9;
+  add(kernel, cupti::kConcurrentKernelKind);
+  add(copy, cupti::kMemcpyKind);
+  add(peer, cupti::kPeerMemcpyKind);
+  add(set, cupti::kMemsetKind);
+  kernel.correlation = 5;
+  add(kernel, cupti::kConcurrentKernelKind);
+  run.Deliver(bytes);
+  run.Finish();
+
+  const v1::TraceFile file = run.Parse();
+  const v1::ChunkBody& body = file.chunks(0).body();
+  CHECK(Kernels(file) == 2);
+  REQUIRE(body.copy_batches_size() == 2);
+  CHECK(body.copy_batches(0).bytes(0) == 64);
+  CHECK(body.copy_batches(1).destination_context(0) == 4);
+  REQUIRE(body.memset_batches_size() == 1);
+  CHECK(body.memset_batches(0).value(0) == 9);
+  REQUIRE(body.kernels_size() == 1);
+  const uint32_t kernel_bytes = api->record_bytes[cupti::kConcurrentKernelKind];
+  CHECK(body.kernels(0).device_launched() == GPUPERF_HAS(kernel_bytes, KernelRecord, device_launched));
+  for (const v1::Stream& stream : body.streams()) {
+    if (stream.has_priority()) CHECK(stream.priority() == -3);
+  }
+  CHECK(Lost(file, v1::LOSS_REASON_UNREADABLE) == 0);
+  CHECK(Lost(file, v1::LOSS_REASON_NO_LAUNCH) == 0);
+}
+
+TEST_CASE("a second session names the kernels that the first one had seen") {
+  for (int session = 0; session < 2; ++session) {
+    INFO("session " << session);
+    Run run;
+    run.Launch(1, "_Z4samev");
+    run.Finish();
+    const v1::TraceFile file = run.Parse();
+    const v1::ChunkBody& body = file.chunks(0).body();
+    std::map<uint32_t, std::string> strings;
+    for (const v1::InternedString& entry : body.strings()) strings[entry.iid()] = entry.value();
+    REQUIRE(body.call_sites_size() == 1);
+    CHECK(strings[body.call_sites(0).function_name_iid()] == "_Z4samev");
+  }
 }
 
 TEST_CASE("records without times and without calls are counted, exactly") {
@@ -469,6 +643,44 @@ TEST_CASE("names without end: dictionaries are begun anew, and every row keeps i
   }
   CHECK(kernels == kNames);
   CHECK(checkpoints >= 2);
+}
+
+TEST_CASE("rows that could not be written are lost from their first to their last moment") {
+  // Fails once and takes the next chunk, to see what that says.
+  class FailsOnce final : public gpuperf::collector::ChunkSink {
+   public:
+    bool Write(gpuperf::collector::Batches& batches) override {
+      if (++writes_ == 1) {
+        begin_ns = batches.begin_ns;
+        end_ns = batches.end_ns;
+        return false;
+      }
+      losses = batches.losses;
+      return true;
+    }
+    bool TakeFailure() override { return writes_ == 1; }
+    void Close() override {}
+    uint64_t begin_ns = 0;
+    uint64_t end_ns = 0;
+    std::vector<gpuperf::collector::Loss> losses;
+
+   private:
+    int writes_ = 0;
+  } sink;
+  const cupti::Api api = FakeApi();
+  Collector collector(api, sink, {});
+  source::SetActive(true);
+  source::EmitMark("m");
+  collector.Start();
+  CHECK(collector.Flush(60'000));
+  collector.Stop({});
+  source::SetActive(false);
+  REQUIRE(sink.losses.size() == 1);
+  CHECK(sink.losses[0].reason == gpuperf::collector::LossReason::kWriteFailed);
+  CHECK(sink.losses[0].count == 1);
+  CHECK(sink.begin_ns < sink.end_ns);
+  CHECK(sink.losses[0].first_ns == sink.begin_ns);
+  CHECK(sink.losses[0].last_ns == sink.end_ns);
 }
 
 TEST_CASE("a disk that refuses loses events, says how many, and nothing else happens") {
