@@ -81,6 +81,28 @@ TEST_CASE("records come out as they went in, also around the end of the ring") {
   }
 }
 
+TEST_CASE("where one word is left before the end, padding takes that word only") {
+  alignas(8) std::byte memory[kCapacity + 8] = {};
+  const uint64_t guard = 0x1122334455667788;
+  std::memcpy(memory + kCapacity, &guard, sizeof guard);
+  SpscByteRing ring(memory, kCapacity);
+  constexpr size_t kWords = kCapacity / 8;
+  REQUIRE(Push(&ring, 255, 0));
+  REQUIRE(Push(&ring, 255, 1));
+  REQUIRE(DrainAll(&ring).size() == 2);
+  static_assert(kWords == 512);
+  REQUIRE(Push(&ring, 3, 2));  // two words were left: it starts at 0 and ends at 3
+  REQUIRE(DrainAll(&ring) == std::vector<Read>{{3, 2, true}});
+  REQUIRE(Push(&ring, 254, 3));
+  REQUIRE(Push(&ring, 254, 4));  // ends at 511
+  REQUIRE(DrainAll(&ring).size() == 2);
+  REQUIRE(Push(&ring, 2, 5));
+  CHECK(DrainAll(&ring) == std::vector<Read>{{2, 5, true}});
+  uint64_t after = 0;
+  std::memcpy(&after, memory + kCapacity, sizeof after);
+  CHECK(after == guard);
+}
+
 TEST_CASE("a full ring refuses the newest and keeps what it has") {
   OwnedRing owned;
   uint64_t pushed = 0;
