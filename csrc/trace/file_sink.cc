@@ -46,6 +46,14 @@ bool FileSink::Create(const std::string& path, bool replace) {
     unlink(path.c_str());
   }
   descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, kOwnerOnly);
+  // Where the job closed a standard stream we may get its number, and the job's output would go into the trace.
+  if (descriptor_ >= 0 && descriptor_ <= STDERR_FILENO) {
+    const int low = descriptor_;
+    descriptor_ = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int why = errno;
+    close(low);
+    errno = why;
+  }
   size_ = 0;
   return descriptor_ >= 0;
 }
