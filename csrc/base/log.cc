@@ -1,9 +1,12 @@
 #include "base/log.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 
@@ -47,8 +50,21 @@ void Log(LogLevel level, const char* format, ...) noexcept {
 
 void Print(const std::string& line) noexcept {
   const std::string text = "gpuperf: " + line + "\n";
-  // A closed stderr is the job's business.
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+  // A stderr that nobody reads is the job's business, and must not end the job by a SIGPIPE of ours.
+  sigset_t pipe;
+  sigset_t before;
+  sigset_t pending;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  sigemptyset(&pending);
+  sigpending(&pending);
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  if (write(STDERR_FILENO, text.data(), text.size()) < 0 && errno == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
+    const timespec no_time{};
+    while (sigtimedwait(&pipe, nullptr, &no_time) < 0 && errno == EINTR) {
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 std::string Format(const char* format, ...) {
