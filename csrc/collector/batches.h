@@ -226,6 +226,7 @@ struct Batches {
   uint64_t begin_ns = 0;  // host times of this chunk
   uint64_t end_ns = 0;
   size_t events = 0;       // rows
+  bool opened = false;     // a call or annotation has begun since the last chunk
   bool cuda_seen = false;  // any call or device record so far in the session
 };
 

@@ -150,7 +150,7 @@ size_t Collector::Poll() {
   }
   buffers_.clear();
   const bool due = base::NowNs() - last_cut_ns_ >= kChunkNs;
-  if (PendingBytes() >= kChunkBytes || (due && context_.batches.events != 0)) Cut();
+  if (PendingBytes() >= kChunkBytes || (due && (context_.batches.events != 0 || context_.batches.opened))) Cut();
   return buffers;
 }
 
@@ -262,6 +262,7 @@ void Collector::Cut() {
   batches.outages.clear();
   batches.run_info.clear();
   batches.events = 0;
+  batches.opened = false;
   if (!written) {
     context_.AddLoss(LossReason::kWriteFailed, EventKind::kAny, 0, events, batches.begin_ns, batches.end_ns);
   }

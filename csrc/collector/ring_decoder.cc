@@ -127,6 +127,7 @@ void RingDecoder::Visit(const RecordHeader& header, const std::byte* payload) {
     }
     case RecordKind::kAnnotationBegin:
       annotations_.push_back({time_ns(), NameIid(header, payload)});
+      batches.opened = true;
       break;
     case RecordKind::kAnnotationEnd:
       if (annotations_.empty()) break;  // its begin was lost or before the session
@@ -177,6 +178,7 @@ void RingDecoder::EnterCall(const RecordHeader& header, const std::byte* payload
   if (open_.kind == CallKind::kLaunch) open_.site.function_name_iid = SymbolIid(open_.words[0]);
   context_.joins.AddCall(open_.correlation);
   context_.batches.cuda_seen = true;
+  context_.batches.opened = true;
   AddTo(context_.counts.opened_calls, 1);
 }
 
