@@ -155,6 +155,13 @@ void Enter(ThreadState* thread, const CallDescriptor& call, uint32_t domain, uin
   thread->ring.Commit();
 }
 
+// The end of an invalid capture returns an error, and ends it. Same values in cudaError_t and CUresult.
+bool EndsCaptureAnyway(uint32_t result) noexcept {
+  constexpr uint32_t kCaptureInvalidated = 901;
+  constexpr uint32_t kCaptureUnjoined = 904;
+  return result == kCaptureInvalidated || result == kCaptureUnjoined;
+}
+
 // What a finished call means for graph captures.
 void FollowCaptures(const CallDescriptor& call, const void* params) noexcept {
   switch (call.kind) {
@@ -183,7 +190,9 @@ void Exit(ThreadState* thread, const CallDescriptor& call, uint32_t domain, uint
   const uint64_t now = base::Stamp();
   open.active = false;
   const uint32_t result = data->return_value == nullptr ? 0 : ReadAt<uint32_t>(data->return_value, 0);
-  if (result == 0) FollowCaptures(call, data->params);
+  if (result == 0 || (call.kind == CallKind::kEndCapture && EndsCaptureAnyway(result))) {
+    FollowCaptures(call, data->params);
+  }
   if (!open.recorded) return;
   const bool has_address = call.kind == CallKind::kAllocate && call.address_out != cupti::kNone && result == 0;
   const size_t bytes = sizeof(RecordHeader) + (has_address ? 8 : 0);

@@ -268,3 +268,26 @@ TEST_CASE("a muted thread writes nothing and goes on afterwards") {
   source::EmitMark("back");
   CHECK(Drain().size() == 1);
 }
+
+TEST_CASE("the end of an invalid graph capture returns an error and ends it") {
+  constexpr uint32_t kBeginCapture = 315;
+  constexpr uint32_t kEndCapture = 319;
+  const Session session;
+  const auto begin = [] {
+    Call call(cupti::kRuntimeDomain, kBeginCapture, 801);
+    call.Set<uint64_t>(call.table().stream, 0x1234).Enter();
+    call.Exit();
+  };
+  const auto end = [](uint32_t result) {
+    Call call(cupti::kRuntimeDomain, kEndCapture, 802);
+    call.Set<uint64_t>(call.table().stream, 0x1234).Enter();
+    call.Exit(result);
+  };
+  begin();
+  CHECK(source::CapturingGraphs());
+  end(905);  // called by another thread than begin: goes on
+  CHECK(source::CapturingGraphs());
+  end(901);
+  CHECK_FALSE(source::CapturingGraphs());
+  Drain();
+}
