@@ -25,6 +25,7 @@ LossCell g_unregistered;
 
 void OnThreadExit(void* state) {
   t_state = Gone();
+  if (base::InForkedChild()) return;  // the state stayed with the parent (MADV_DONTFORK)
   static_cast<ThreadState*>(state)->retired.store(true, std::memory_order_release);
 }
 
