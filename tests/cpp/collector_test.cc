@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/crc32c.h"
@@ -552,6 +554,28 @@ TEST_CASE("calls, markers and what is open at a cut") {
   CHECK(body.counters(0).value() == 0.5);
   REQUIRE(body.threads_size() == 1);
   CHECK(body.threads(0).tid() == static_cast<uint32_t>(gettid()));
+}
+
+TEST_CASE("a call that begins after silence is in the file while it lasts") {
+  Run run;
+  run.Launch(1);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  run.Poll();
+  REQUIRE(run.files().size() == 1);
+  std::vector<uint64_t> params(32);
+  cupti::CallbackData open{};
+  open.params = params.data();
+  open.correlation = 2;
+  source::OnCallback(nullptr, cupti::kRuntimeDomain, kLaunchKernel, &open);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  run.Poll();
+  // As a kill would leave it: nothing is closed.
+  std::ifstream stream(run.files()[0], std::ios::binary);
+  v1::TraceFile file;
+  REQUIRE(file.ParseFromIstream(&stream));
+  REQUIRE(file.chunks_size() == 2);
+  REQUIRE(file.chunks(1).body().open_calls_size() == 1);
+  CHECK(file.chunks(1).body().open_calls(0).correlation() == 2);
 }
 
 TEST_CASE("a process that never used CUDA leaves no file") {

@@ -268,6 +268,11 @@ def test_a_file_that_stands_before_the_run_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "old.gpuperf").read_text() == "precious"
 
 
+def test_a_link_to_nowhere_is_a_file_that_stands_there(tmp_path: Path) -> None:
+    (tmp_path / "link.gpuperf").symlink_to(tmp_path / "gone")
+    assert "link.gpuperf exists" in refused("-o", "link.gpuperf", *JOB, cwd=tmp_path, code=2)
+
+
 def test_force_removes_the_old_trace_with_its_parts_and_nothing_else(tmp_path: Path) -> None:
     for name in (
         "old.gpuperf",

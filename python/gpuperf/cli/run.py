@@ -239,7 +239,7 @@ def _claim(output: str, *, force: bool, start_ns: int) -> None:
         return
     known = {"%%": "%", "%h": glob.escape(socket.gethostname()), "%r": "[0-9]*", "%s": "*"}
     found = glob.glob("".join(known.get(piece, glob.escape(piece)) for piece in pieces))
-    old = [name for name in sorted(found) if os.stat(name).st_mtime_ns < start_ns]
+    old = [name for name in sorted(found) if os.lstat(name).st_mtime_ns < start_ns]
     if not old:
         return
     if not force:

@@ -32,7 +32,7 @@ TEST_CASE("the trace never takes the number of a standard stream that the job cl
   const int kept = dup(STDIN_FILENO);
   close(STDIN_FILENO);
   gpuperf::trace::OutputPlan plan;
-  plan.path = "/tmp/gpuperf-review-" + std::to_string(getpid()) + ".gpuperf";
+  plan.path = "/tmp/gpuperf-lifetime-test-" + std::to_string(getpid()) + ".gpuperf";
   gpuperf::trace::FileSink sink;
   CHECK(sink.Open(plan));
   CHECK(fcntl(STDIN_FILENO, F_GETFD) == -1);
