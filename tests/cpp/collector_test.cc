@@ -160,7 +160,7 @@ class Run {
     size_t size = 0;
     REQUIRE(ring::Pool().Take(nullptr, &data, &size));
     REQUIRE(records.size() <= size);
-    std::memcpy(data, records.data(), records.size());
+    std::copy(records.begin(), records.end(), data);
     REQUIRE(ring::Pool().Complete(data, size, records.size()));
   }
 
