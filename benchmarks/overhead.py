@@ -37,12 +37,14 @@ def require_gpu() -> None:
         raise Unavailable("PyTorch is not installed in this Python")
 
 
-def training(*arguments: str | float, timeout: float) -> dict[str, Any]:
-    """Runs training.py and returns what it says."""
+def training(*arguments: str | float, timeout: float, keep: Path | None = None) -> dict[str, Any]:
+    """Runs training.py and returns what it says; `keep` also gets it as it is, every step's time."""
     command = [sys.executable, str(TRAINING), *map(str, arguments)]
     finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=timeout)
     if finished.returncode != 0:
         raise RuntimeError(f"{' '.join(command[1:])} ended with {finished.returncode}")
+    if keep is not None:
+        keep.write_text(finished.stdout)
     answer: dict[str, Any] = json.loads(finished.stdout)
     return answer
 
@@ -125,7 +127,9 @@ def take_turns(workload: str, modes: Sequence[str], units: int, steps: int, time
     return blocks
 
 
-def overhead(workloads: Sequence[str], units: int, steps: int, profiler_units: int, time_limit: float) -> list[Row]:
+def overhead(
+    workloads: Sequence[str], units: int, steps: int, profiler_units: int, time_limit: float, keep: Path | None = None
+) -> list[Row]:
     """none, baseline and gpuperf in one process; torch.profiler against none in processes that take turns."""
     require_gpu()
     find_built("libgpuperf_baseline.so")
@@ -133,7 +137,7 @@ def overhead(workloads: Sequence[str], units: int, steps: int, profiler_units: i
     for workload in workloads:
         answer = training(
             "interleaved", workload, "none,baseline,gpuperf", "--units", units, "--steps", steps, "--time-limit",
-            time_limit, timeout=time_limit + 180,
+            time_limit, timeout=time_limit + 180, keep=keep and keep / f"overhead-{workload}.json",
         )  # fmt: skip
         blocks = blocks_of(answer)
         name = f"overhead.{workload}"
@@ -152,13 +156,13 @@ def overhead(workloads: Sequence[str], units: int, steps: int, profiler_units: i
     return rows
 
 
-def tail(time_limit: float) -> list[Row]:
+def tail(time_limit: float, keep: Path | None = None) -> list[Row]:
     """p99.9 of the gpt2 step with gpuperf and without CUPTI, ≥ 5,000 steps each, in blocks that alternate."""
     require_gpu()
     units = -(-TAIL_STEPS // (2 * TAIL_BLOCK))
     answer = training(
         "interleaved", "gpt2", "none,gpuperf", "--units", units, "--steps", TAIL_BLOCK, "--time-limit", time_limit,
-        timeout=time_limit + 120,
+        timeout=time_limit + 120, keep=keep and keep / "tail-gpt2.json",
     )  # fmt: skip
     steps = {mode: [s for b in blocks_of(answer) if b.mode == mode for s in b.seconds] for mode in ("none", "gpuperf")}
     p999 = {mode: quantile(seconds, 0.999) for mode, seconds in steps.items()}

@@ -70,11 +70,14 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=30, help="overhead: steps per block (default: %(default)s)")
     parser.add_argument("--profiler-units", type=int, default=4, help="units for torch.profiler (default: %(default)s)")
     parser.add_argument("--time-limit", type=float, default=500, help="seconds per measurement (default: %(default)s)")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="overhead, tail: write every step's time there too")
     options = parser.parse_args()
 
     def overhead_rows() -> list[Row]:
         workloads = options.workload or ["stress", "gpt2"]
-        return overhead.overhead(workloads, options.units, options.steps, options.profiler_units, options.time_limit)
+        return overhead.overhead(
+            workloads, options.units, options.steps, options.profiler_units, options.time_limit, options.keep
+        )
 
     benchmarks: dict[str, Callable[[], list[Row]]] = {
         "trace_size": trace_size,
@@ -85,7 +88,7 @@ def main() -> int:
         "memory": overhead.memory,
         "real_trace": overhead.real_trace,
         "overhead": overhead_rows,
-        "tail": lambda: overhead.tail(options.time_limit),
+        "tail": lambda: overhead.tail(options.time_limit, options.keep),
     }
     unknown = [name for name in options.names if name not in benchmarks]
     if unknown:
