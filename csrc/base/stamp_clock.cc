@@ -17,28 +17,27 @@ namespace {
 
 constexpr int kTries = 3;
 constexpr uint64_t kShortestBaseNs = 2'000'000;  // two pairs this far apart give the rate to some 20 ppm
-constexpr uint64_t kHorizonNs = 50'000'000;      // within which a difference between the clocks is made good
-constexpr uint64_t kLargestDriftNs = 1'000'000;  // more than this is a jump, not drift
+constexpr uint64_t kLongestBaseNs = 10'000'000'000;
+constexpr uint64_t kHorizonNs = 50'000'000;  // within which a difference between the clocks is made good
 constexpr uint64_t kShortestStepNs = 1'000'000;
+// A clock may be slewed by 500 ppm; what is beyond this share of the time since the last pair is a jump, unless it is
+// so little that the reading itself may be to blame.
+constexpr uint64_t kJumpShare = 100;  // a hundredth
+constexpr uint64_t kSmallestJumpNs = 50'000;
+// A stamp that is this far ahead of the last pair is looked at only after another pair was read.
+constexpr uint64_t kFarAheadNs = 100'000'000;
 
-struct Pair {
-  uint64_t ticks = 0;
-  uint64_t ns = 0;
-};
+// The pair that the first rates of this process are reckoned from.
+StampPair g_first;
 
-// The pair that every rate of this process is reckoned from; the longer ago, the better.
-Pair g_first;
-
-Pair ReadPair() noexcept {
-  Pair best;
-  uint64_t narrowest = UINT64_MAX;
+StampPair ReadPair() noexcept {
+  StampPair best;
+  best.width = UINT64_MAX;
   for (int i = 0; i < kTries; ++i) {
     const uint64_t before = Ticks();
     const uint64_t ns = NowNs();
     const uint64_t width = Ticks() - before;
-    if (width >= narrowest) continue;
-    narrowest = width;
-    best = {before + width / 2, ns};
+    if (width < best.width) best = {before + width / 2, ns, width};
   }
   return best;
 }
@@ -68,8 +67,13 @@ bool KernelTrustsCounter() noexcept {
   return source == "tsc\n" || source == "kvm-clock\n" || source == "hyperv_clocksource_tsc_page\n";
 }
 
-uint64_t Rate(uint64_t ns, uint64_t ticks) noexcept {
-  return static_cast<uint64_t>((static_cast<unsigned __int128>(ns) << 32) / std::max<uint64_t>(ticks, 1));
+uint64_t Rate(const StampPair& from, const StampPair& to) noexcept {
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(to.ns - from.ns) << 32) /
+                               std::max<uint64_t>(to.ticks - from.ticks, 1));
+}
+
+uint64_t Scale(uint64_t ticks, uint64_t rate) noexcept {
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(ticks) * rate) >> 32);
 }
 
 }  // namespace
@@ -83,46 +87,83 @@ void ChooseStamps() noexcept {
   static_cast<void>(kChosen);
 }
 
-StampClock::StampClock() noexcept : ticks_(g_stamps_are_ticks.load(std::memory_order_relaxed)) {
-  if (!ticks_) return;
-  Pair now = ReadPair();
-  while (now.ns - g_first.ns < kShortestBaseNs) now = ReadPair();  // only in a process that has just begun
-  Add({now.ticks, now.ns, Rate(now.ns - g_first.ns, now.ticks - g_first.ticks)});
+StampClock::StampClock() noexcept
+    : StampClock(g_stamps_are_ticks.load(std::memory_order_relaxed) ? ReadPair : nullptr, g_first) {}
+
+StampClock::StampClock(StampPair (*read)() noexcept) noexcept : StampClock(read, read()) {}
+
+StampClock::StampClock(StampPair (*read)() noexcept, const StampPair& base) noexcept : read_(read), base_(base) {
+  if (read_ == nullptr) return;
+  StampPair now = read_();
+  while (now.ns - base_.ns < kShortestBaseNs) now = read_();  // only in a process that has just begun
+  next_base_ = now;
+  Add(now, now.ns, Rate(base_, now));
 }
 
 uint64_t StampClock::Along(const Segment& segment, uint64_t stamp) noexcept {
-  if (stamp >= segment.stamp) {
-    return segment.ns +
-           static_cast<uint64_t>((static_cast<unsigned __int128>(stamp - segment.stamp) * segment.rate) >> 32);
-  }
-  return segment.ns -
-         static_cast<uint64_t>((static_cast<unsigned __int128>(segment.stamp - stamp) * segment.rate) >> 32);
+  if (stamp >= segment.stamp) return segment.ns + Scale(stamp - segment.stamp, segment.rate);
+  return segment.ns - Scale(segment.stamp - stamp, segment.rate);
+}
+
+void StampClock::Add(const StampPair& at, uint64_t ns, uint64_t rate) noexcept {
+  const uint64_t floor = count_ == 0 ? ns : std::max(Latest().floor, ns);
+  segments_[count_++ % kSegments] = {at.ticks, ns, rate, floor};
+}
+
+void StampClock::Step(const StampPair& to) noexcept {
+  // A jump right after a step is no jump: the counter has another speed.
+  const bool again = base_.ticks == Latest().stamp && to.ticks > base_.ticks && to.ns >= base_.ns + kShortestBaseNs;
+  const uint64_t rate = again ? Rate(base_, to) : Latest().rate;
+  const uint64_t floor = std::max({Latest().floor, latest_ns_, to.ns});
+  if (to.ticks < Latest().stamp) count_ = 0;  // the counter began anew: its old values say nothing
+  Add(to, to.ns, rate);
+  segments_[(count_ - 1) % kSegments].floor = floor;
+  base_ = next_base_ = to;  // the rate before it may have been another, too
 }
 
 void StampClock::Update() noexcept {
-  if (!ticks_) return;
-  const Pair now = ReadPair();
-  const uint64_t reckoned = Along(Latest(), now.ticks);
-  if (now.ticks <= Latest().stamp || now.ns < Latest().ns + kShortestStepNs) return;
+  if (read_ == nullptr) return;
+  const StampPair now = read_();
+  const Segment& latest = Latest();
+  const uint64_t reckoned = Along(latest, now.ticks);
   const auto error = static_cast<int64_t>(now.ns - reckoned);
-  const uint64_t rate = Rate(now.ns - g_first.ns, now.ticks - g_first.ticks);
-  if (error > static_cast<int64_t>(kLargestDriftNs)) {
-    Add({now.ticks, now.ns, rate});  // the machine slept or was moved
+  const uint64_t passed = std::max(now.ns, latest.ns) - latest.ns;
+  const uint64_t jump = std::max(passed / kJumpShare, kSmallestJumpNs + Scale(now.width, latest.rate));
+  if (now.ticks < latest.stamp || error > static_cast<int64_t>(jump) || error < -static_cast<int64_t>(jump)) {
+    Step(now);
     return;
   }
-  // Never backwards: a clock that is ahead is slowed down, at most to half.
-  const double correction = std::max(-0.5, static_cast<double>(error) / static_cast<double>(kHorizonNs));
-  Add({now.ticks, reckoned, static_cast<uint64_t>(static_cast<double>(rate) * (1 + correction))});
+  if (passed < kShortestStepNs) return;
+  if (now.ns - next_base_.ns > kLongestBaseNs) {
+    base_ = next_base_;
+    next_base_ = now;
+  }
+  // After a step the rate is known again only when its base is long enough.
+  const uint64_t rate = now.ns - base_.ns < kShortestBaseNs ? latest.rate : Rate(base_, now);
+  // Never backwards: a clock that is ahead is slowed down.
+  const double correction = static_cast<double>(error) / static_cast<double>(kHorizonNs);
+  Add(now, reckoned, static_cast<uint64_t>(static_cast<double>(rate) * (1 + std::max(correction, -0.5))));
 }
 
-uint64_t StampClock::ToNs(uint64_t stamp) const noexcept {
-  if (!ticks_) return stamp;
-  const size_t oldest = count_ > kSegments ? count_ - kSegments : 0;
-  for (size_t i = count_; i-- > oldest;) {
-    const Segment& segment = segments_[i % kSegments];
-    if (stamp >= segment.stamp || i == oldest) return Along(segment, stamp);
+bool StampClock::IsFarAhead(uint64_t stamp) const noexcept {
+  return stamp > Latest().stamp && Scale(stamp - Latest().stamp, Latest().rate) > kFarAheadNs;
+}
+
+uint64_t StampClock::ToNs(uint64_t stamp) noexcept {
+  if (read_ == nullptr) return stamp;
+  if (IsFarAhead(stamp)) {
+    Update();                                      // the machine slept since the last pair, and with it this thread
+    if (IsFarAhead(stamp)) return Latest().floor;  // of a counter that began anew meanwhile
   }
-  return 0;  // not reached: the constructor adds a segment
+  const size_t oldest = count_ > kSegments ? count_ - kSegments : 0;
+  size_t i = count_ - 1;
+  while (i > oldest && stamp < segments_[i % kSegments].stamp) --i;
+  const Segment& segment = segments_[i % kSegments];
+  uint64_t ns = Along(segment, stamp);
+  if (stamp >= segment.stamp) ns = std::max(ns, segment.floor);
+  if (i + 1 < count_) ns = std::min(ns, segments_[(i + 1) % kSegments].floor);
+  latest_ns_ = std::max(latest_ns_, ns);
+  return ns;
 }
 
 }  // namespace gpuperf::base
