@@ -75,14 +75,21 @@ uint32_t ActivityDecoder::NameIid(const char* name) {
 
 template <typename Batch>
 Batch& ActivityDecoder::BatchOf(std::vector<Batch>& batches, std::vector<uint32_t>& index, const Stream& stream) {
-  const uint32_t iid = context_.batches.dictionaries.streams.Intern(stream);
-  if (iid >= index.size()) index.resize(iid + 1, 0);
-  if (index[iid] == 0) {
+  StreamTable& streams = context_.batches.dictionaries.streams;
+  const uint32_t iid = streams.Intern(stream);
+  const size_t at = streams.IndexOf(iid);
+  if (at >= index.size()) index.resize(at + 1, 0);
+  if (index[at] == 0) {
     batches.emplace_back();
     batches.back().device.stream_iid = iid;
-    index[iid] = static_cast<uint32_t>(batches.size());
+    index[at] = static_cast<uint32_t>(batches.size());
   }
-  return batches[index[iid] - 1];
+  return batches[index[at] - 1];
+}
+
+void ActivityDecoder::Forget() {
+  ++name_generation_;
+  for (auto* index : {&kernel_index_, &copy_index_, &peer_index_, &memset_index_}) index->clear();
 }
 
 void ActivityDecoder::DecodeKernel(const KernelRecord& record) {

@@ -20,8 +20,8 @@ class ActivityDecoder {
 
   void Decode(const ring::ActivityBuffer& buffer);
 
-  // Dictionaries were restarted: forget what is cached of them.
-  void ForgetNames() { ++name_generation_; }
+  // Dictionaries were restarted and batches dropped: forget what is cached of them.
+  void Forget();
 
  private:
   struct CachedName {
@@ -61,7 +61,7 @@ class ActivityDecoder {
   uint32_t last_kernel_iid_ = 0;
   uint64_t last_kernel_generation_ = 0;
 
-  // Batch of each stream iid, + 1; 0 = none yet.
+  // By a stream's index in its table: its batch's index + 1; 0 = none yet.
   std::vector<uint32_t> kernel_index_;
   std::vector<uint32_t> copy_index_;
   std::vector<uint32_t> peer_index_;

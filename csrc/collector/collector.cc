@@ -20,15 +20,20 @@ constexpr uint64_t kChunkNs = 900'000'000;
 constexpr uint64_t kJoinPatienceNs = 2'000'000'000;
 // Rows kept for a process that has not touched CUDA yet.
 constexpr size_t kMaxRowsWithoutCuda = 65536;
-// Dictionary bounds: beyond them names are forgotten and numbered anew.
+// Dictionary bounds: beyond them everything is forgotten and numbered anew. A stream has columns of its own, about 1 KB.
 constexpr size_t kMaxKernels = 65536;
 constexpr size_t kMaxCallSites = 65536;
 constexpr size_t kMaxStrings = 65536;
+constexpr size_t kMaxStreams = 4096;
+// What a batch with rows adds to a chunk, with the definition of its stream.
+constexpr size_t kBatchBytes = 40;
 
 template <typename Batch>
 size_t RowsBytes(const std::vector<Batch>& batches) {
   size_t bytes = 0;
-  for (const Batch& batch : batches) bytes += batch.device.bytes() + batch.device.rows * 2;
+  for (const Batch& batch : batches) {
+    if (batch.device.rows != 0) bytes += kBatchBytes + batch.device.bytes() + batch.device.rows * 2;
+  }
   return bytes;
 }
 
@@ -269,13 +274,19 @@ void Collector::Cut() {
   batches.begin_ns = batches.end_ns;
   const Dictionaries& dictionaries = batches.dictionaries;
   if (dictionaries.kernels.entries().size() > kMaxKernels || dictionaries.strings.entries().size() > kMaxStrings ||
-      dictionaries.call_sites.entries().size() > kMaxCallSites) {
+      dictionaries.call_sites.entries().size() > kMaxCallSites ||
+      dictionaries.streams.entries().size() > kMaxStreams) {
     RestartDictionaries();
   }
 }
 
 void Collector::RestartDictionaries() {
-  Dictionaries& dictionaries = context_.batches.dictionaries;
+  // A batch belongs to a stream: they go together. Their rows are written.
+  Batches& batches = context_.batches;
+  batches.kernels = {};
+  batches.copies = {};
+  batches.memsets = {};
+  Dictionaries& dictionaries = batches.dictionaries;
   for (const auto& decoder : decoders_) decoder->SaveNames();
   std::vector<std::string> thread_names;
   for (const Thread& thread : dictionaries.threads) {
@@ -283,13 +294,14 @@ void Collector::RestartDictionaries() {
   }
   dictionaries.strings.Restart();
   dictionaries.kernels.Restart();
+  dictionaries.streams.Restart();
   dictionaries.call_sites.Restart();
   for (size_t i = 0; i < thread_names.size(); ++i) {
     Thread& thread = dictionaries.threads[i];
     if (thread.name_iid != 0) thread.name_iid = dictionaries.strings.Intern(thread_names[i]);
   }
   for (const auto& decoder : decoders_) decoder->RestoreNames();
-  activity_.ForgetNames();
+  activity_.Forget();
   dictionaries.restarted = true;
 }
 

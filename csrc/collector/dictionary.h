@@ -60,7 +60,8 @@ class Table {
   const std::vector<Entry>& entries() const { return entries_; }
   uint32_t IidOf(size_t index) const { return base_ + static_cast<uint32_t>(index) + 1; }
   // Of an iid made since the last Restart.
-  const Entry& EntryOf(uint32_t iid) const { return entries_[iid - base_ - 1]; }
+  size_t IndexOf(uint32_t iid) const { return iid - base_ - 1; }
+  const Entry& EntryOf(uint32_t iid) const { return entries_[IndexOf(iid)]; }
 
   size_t written() const { return written_; }
   void MarkWritten() { written_ = entries_.size(); }

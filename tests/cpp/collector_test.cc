@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -98,13 +99,16 @@ std::vector<std::string> RawBodies(const std::string& file) {
 class Run {
  public:
   explicit Run(uint64_t max_part_bytes = uint64_t{1} << 30) : Run(FakeApi(), max_part_bytes) {}
-  explicit Run(const cupti::Api& api, uint64_t max_part_bytes = uint64_t{1} << 30) : api_(api), path_(MakePath()) {
+  using Wrap = std::function<gpuperf::collector::ChunkSink&(gpuperf::collector::ChunkSink&)>;
+  explicit Run(const cupti::Api& api, uint64_t max_part_bytes = uint64_t{1} << 30, const Wrap& wrap = nullptr)
+      : api_(api), path_(MakePath()) {
     REQUIRE(ring::Pool().Open(size_t{16} << 20));
     WriterOptions options;
     options.output.path = path_;
     options.max_part_bytes = max_part_bytes;
     writer_ = std::make_unique<TraceWriter>(options);
-    collector_ = std::make_unique<Collector>(api_, *writer_, gpuperf::collector::CollectorOptions{});
+    gpuperf::collector::ChunkSink& sink = wrap == nullptr ? *writer_ : wrap(*writer_);
+    collector_ = std::make_unique<Collector>(api_, sink, gpuperf::collector::CollectorOptions{});
     source::ResetCallSource();
     source::SetActive(true);
   }
@@ -667,6 +671,84 @@ TEST_CASE("names without end: dictionaries are begun anew, and every row keeps i
   }
   CHECK(kernels == kNames);
   CHECK(checkpoints >= 2);
+}
+
+TEST_CASE("streams without end: memory stays bounded, and every row keeps its stream") {
+  // Looks at what is kept while chunks are cut.
+  class Watch final : public gpuperf::collector::ChunkSink {
+   public:
+    explicit Watch(gpuperf::collector::ChunkSink& sink) : sink_(sink) {}
+    bool Write(gpuperf::collector::Batches& batches) override {
+      streams = std::max(streams, batches.dictionaries.streams.entries().size());
+      kept = std::max({kept, batches.kernels.size(), batches.copies.size(), batches.memsets.size()});
+      return sink_.Write(batches);
+    }
+    bool TakeFailure() override { return sink_.TakeFailure(); }
+    void Close() override { sink_.Close(); }
+    size_t streams = 0;
+    size_t kept = 0;
+
+   private:
+    gpuperf::collector::ChunkSink& sink_;
+  };
+  constexpr uint32_t kStreams = 40'000;
+  constexpr size_t kBound = 16'384;
+  std::unique_ptr<Watch> watch;
+  Run run(FakeApi(), uint64_t{1} << 30, [&](gpuperf::collector::ChunkSink& sink) -> gpuperf::collector::ChunkSink& {
+    watch = std::make_unique<Watch>(sink);
+    return *watch;
+  });
+  for (uint32_t id = 1; id <= kStreams;) {
+    std::vector<cupti::KernelRecord> kernels;
+    std::vector<cupti::MemsetRecord> sets;
+    for (int i = 0; i < 1000; ++i, ++id) {
+      run.Launch(id);
+      kernels.push_back(Run::Kernel(id, 1000 * id, 1000 * id + 10));
+      kernels.back().stream = id;
+      cupti::MemsetRecord set{};
+      set.kind = cupti::kMemsetKind;
+      set.start = set.end = 1000 * id + 20;
+      set.stream = id;
+      set.correlation = id;
+      sets.push_back(set);
+    }
+    run.Deliver(kernels);
+    run.Deliver(sets, 88);
+    run.Poll();
+  }
+  run.Finish();
+  CHECK(watch->streams < kBound);
+  CHECK(watch->kept < kBound);
+
+  const v1::TraceFile file = run.Parse();
+  std::map<uint32_t, uint32_t> ever;  // no iid has a second meaning in the whole file …
+  std::map<uint32_t, uint32_t> streams;
+  size_t checkpoints = 0;
+  const auto check = [&](const auto& batch) {
+    uint64_t correlation = batch.base_correlation();
+    for (const int64_t delta : batch.correlation_delta()) {
+      correlation += static_cast<uint64_t>(delta);
+      REQUIRE(streams.at(batch.stream_iid()) == correlation);
+    }
+    return batch.correlation_delta_size();
+  };
+  size_t kernels = 0;
+  size_t sets = 0;
+  for (const v1::Chunk& chunk : file.chunks()) {
+    if (chunk.header().dictionary_checkpoint()) {
+      ++checkpoints;
+      streams.clear();  // … and none needs a definition from before the last checkpoint
+    }
+    for (const v1::Stream& stream : chunk.body().streams()) {
+      REQUIRE(ever.emplace(stream.iid(), stream.stream()).first->second == stream.stream());
+      streams[stream.iid()] = stream.stream();
+    }
+    for (const v1::KernelBatch& batch : chunk.body().kernel_batches()) kernels += check(batch);
+    for (const v1::MemsetBatch& batch : chunk.body().memset_batches()) sets += check(batch);
+  }
+  CHECK(kernels == kStreams);
+  CHECK(sets == kStreams);
+  CHECK(checkpoints >= 3);
 }
 
 TEST_CASE("rows that could not be written are lost from their first to their last moment") {
