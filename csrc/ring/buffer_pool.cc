@@ -87,7 +87,14 @@ bool BufferPool::Complete(uint8_t* data, size_t size, size_t valid) noexcept {
     }
     // Full: there are fewer slots than entries, so buffers beyond the limit fill it and nobody drains it.
     if (turn < position) {
-      if (SlotOf(data) == nullptr) base::UnmapPages(data, size);
+      if (valid != 0) lost_buffers_.Add(buffer.filled_ns);
+      if (Slot* slot = SlotOf(data)) {
+        std::memset(data, 0, valid);
+        out_bytes_.fetch_sub(size, std::memory_order_relaxed);
+        slot->taken.store(false, std::memory_order_release);
+      } else {
+        base::UnmapPages(data, size);
+      }
       return false;
     }
     position = tail_.load(std::memory_order_relaxed);

@@ -47,12 +47,15 @@ class BufferPool {
   // Outside the limits: for a CUPTI that would crash on a refusal. False only if the kernel has no memory.
   bool TakeBeyondLimit(ThreadState* owner, uint8_t** data, size_t* size) noexcept;
 
-  // False: nobody drains the queue and it is full; the records are lost.
+  // False: nobody drains the queue and it is full; the records are lost (and counted, if there are any).
   bool Complete(uint8_t* data, size_t size, size_t valid) noexcept;
 
   // Collector.
   bool Next(ActivityBuffer* buffer) noexcept;
   void Return(const ActivityBuffer& buffer) noexcept;
+
+  // Buffers with records that Complete had no room for. How many records they held nobody has looked at.
+  LossCell& lost_buffers() noexcept { return lost_buffers_; }
 
   uint64_t peak_bytes() const noexcept { return peak_bytes_.load(std::memory_order_relaxed); }
 
@@ -77,6 +80,7 @@ class BufferPool {
   std::atomic<size_t> limit_bytes_{0};
   std::atomic<size_t> out_bytes_{0};
   std::atomic<uint64_t> peak_bytes_{0};
+  LossCell lost_buffers_;
   size_t resident_bytes_ = 0;  // collector's
   // Bounded queue of many producers and one consumer: an entry is free for position p when turn == p, filled when
   // turn == p + 1.

@@ -30,8 +30,8 @@ class LossCell {
 
   // Count since the last Take, with the times of the first and the last of them.
   uint64_t Take(uint64_t* first, uint64_t* last) noexcept {
+    if (count_.load(std::memory_order_relaxed) == 0) return 0;  // asked often: the line stays the producer's
     const uint64_t count = count_.exchange(0, std::memory_order_acquire);
-    if (count == 0) return 0;
     *last = last_.load(std::memory_order_relaxed);
     *first = first_.exchange(0, std::memory_order_relaxed);
     if (*first == 0 || *first > *last) *first = *last;

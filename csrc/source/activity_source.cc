@@ -29,7 +29,7 @@ void OnBufferRequested(uint8_t** buffer, size_t* size, size_t* max_records) noex
 
 void OnBufferCompleted(void*, uint32_t, uint8_t* buffer, size_t size, size_t valid_size) noexcept {
   if (buffer == nullptr || base::InForkedChild()) return;
-  ring::Pool().Complete(buffer, size, valid_size);
+  ring::Pool().Complete(buffer, size, valid_size);  // counts what it cannot take
 }
 
 void SetMayRefuseBuffers(bool may_refuse) noexcept { g_may_refuse.store(may_refuse, std::memory_order_relaxed); }

@@ -105,6 +105,32 @@ TEST_CASE("beyond the limit there is still a buffer for a CUPTI that would crash
   pool->Return(buffer);
 }
 
+TEST_CASE("filled buffers for which the queue has no room are counted, and free again") {
+  BufferPool* pool = NewPool(BufferPool::kFirstBytes);
+  Taken mine;
+  REQUIRE(pool->Take(nullptr, &mine.data, &mine.size));
+  // The pool alone cannot fill the queue; buffers beyond its limit can.
+  Taken taken;
+  uint64_t completed = 0;
+  do {
+    REQUIRE(pool->TakeBeyondLimit(nullptr, &taken.data, &taken.size));
+  } while (pool->Complete(taken.data, taken.size, 216) && ++completed < 100'000);
+  REQUIRE(completed < 100'000);
+  REQUIRE(pool->TakeBeyondLimit(nullptr, &taken.data, &taken.size));
+  CHECK_FALSE(pool->Complete(taken.data, taken.size, 0));  // without records: no loss
+  std::memset(mine.data, 0xAB, 216);
+  CHECK_FALSE(pool->Complete(mine.data, mine.size, 216));
+  uint64_t first = 0;
+  uint64_t last = 0;
+  CHECK(pool->lost_buffers().Take(&first, &last) == 2);
+  CHECK(first != 0);
+  CHECK(first <= last);
+  REQUIRE(pool->Take(nullptr, &mine.data, &mine.size));
+  CHECK(AllZero(mine.data, mine.size));
+  ActivityBuffer buffer;
+  while (pool->Next(&buffer)) pool->Return(buffer);
+}
+
 TEST_CASE("many threads fill while one drains: every buffer arrives once, with its own content") {
   BufferPool* pool = NewPool(4 * kLimit);
   constexpr uint64_t kThreads = 4;
