@@ -204,7 +204,10 @@ Summary Summarizer::Finish(const reader::TraceReader& reader) {
   summary.damage_count = reader.damages().count();
   for (const auto& [key, loss] : losses_) {
     summary.losses.push_back(loss);
-    summary.lost = AddSaturated(summary.lost, loss.count);
+    // Refused buffers are no records (CUPTI counts those that it then drops), and records without their call are here.
+    if (loss.reason != v1::LOSS_REASON_POOL_EMPTY && loss.reason != v1::LOSS_REASON_NO_LAUNCH) {
+      summary.lost = AddSaturated(summary.lost, loss.count);
+    }
   }
   summary.outages = std::move(outages_);
   summary.unfinished_calls = std::move(unfinished_calls_);

@@ -147,7 +147,7 @@ struct Summary {
   std::vector<reader::Damage> damages;
   uint64_t damage_count = 0;
   std::vector<LossFigures> losses;  // by reason and kind
-  uint64_t lost = 0;                // all of them
+  uint64_t lost = 0;                // records that are known not to be in the trace
   std::vector<v1::Outage> outages;
   std::vector<UnfinishedCall> unfinished_calls;  // the first kKeptCalls
   uint64_t unfinished_call_count = 0;
@@ -171,7 +171,7 @@ struct Summary {
   JoinFigures joined_memsets;
 
   // Nothing is known to be missing from the captured time.
-  bool complete() const { return cleanly_closed && damage_count == 0 && lost == 0; }
+  bool complete() const { return cleanly_closed && damage_count == 0 && losses.empty(); }
 };
 
 // The JSON object of docs/report.md.

@@ -174,6 +174,7 @@ enum class LossReason : uint8_t {
   kUnreadable = 7,
   kWriteFailed = 8,
   kNoRing = 9,
+  kQueueFull = 10,
 };
 enum class EventKind : uint8_t { kKernel = 1, kCopy = 2, kMemset = 3, kCall = 4, kMarker = 5, kDevice = 6, kAny = 7 };
 

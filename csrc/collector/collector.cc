@@ -20,7 +20,8 @@ constexpr uint64_t kChunkNs = 900'000'000;
 constexpr uint64_t kJoinPatienceNs = 2'000'000'000;
 // Rows kept for a process that has not touched CUDA yet.
 constexpr size_t kMaxRowsWithoutCuda = 65536;
-// Dictionary bounds: beyond them everything is forgotten and numbered anew. A stream has columns of its own, about 1 KB.
+// Dictionary bounds: beyond them everything is forgotten and numbered anew. A stream has columns of its own, about 1
+// KB.
 constexpr size_t kMaxKernels = 65536;
 constexpr size_t kMaxCallSites = 65536;
 constexpr size_t kMaxStrings = 65536;
@@ -71,6 +72,7 @@ Collector::Collector(const cupti::Api& api, ChunkSink& sink, const CollectorOpti
   uint64_t first = 0;
   uint64_t last = 0;
   ring::UnregisteredLoss().Take(&first, &last);
+  ring::Pool().lost_buffers().Take(&first, &last);
   if (options_.refused_buffers != nullptr) options_.refused_buffers->Take(&first, &last);
 }
 
@@ -154,8 +156,12 @@ size_t Collector::Poll() {
     if (PendingBytes() >= kChunkBytes) Cut();
   }
   buffers_.clear();
+  TakeLosses();
+  const Batches& batches = context_.batches;
   const bool due = base::NowNs() - last_cut_ns_ >= kChunkNs;
-  if (PendingBytes() >= kChunkBytes || (due && (context_.batches.events != 0 || context_.batches.opened))) Cut();
+  // A process that loses everything and then hangs has no rows: its losses are what there is to tell.
+  const bool anything = batches.events != 0 || batches.opened || !batches.losses.empty();
+  if (PendingBytes() >= kChunkBytes || (due && anything)) Cut();
   return buffers;
 }
 
@@ -173,6 +179,19 @@ void Collector::DrainRings() {
     if (state->ring.Pending() == 0 && !state->retired.load(std::memory_order_relaxed)) continue;
     DecoderOf(state).Drain();
   }
+}
+
+void Collector::TakeLosses() {
+  for (const auto& decoder : decoders_) decoder->TakeLosses();
+  const auto take = [this](ring::LossCell& cell, LossReason reason, EventKind kind) {
+    uint64_t first = 0;
+    uint64_t last = 0;
+    const uint64_t count = cell.Take(&first, &last);
+    context_.AddLoss(reason, kind, 0, count, first, last);
+  };
+  if (options_.refused_buffers != nullptr) take(*options_.refused_buffers, LossReason::kPoolEmpty, EventKind::kDevice);
+  take(ring::Pool().lost_buffers(), LossReason::kQueueFull, EventKind::kDevice);
+  take(ring::UnregisteredLoss(), LossReason::kNoRing, EventKind::kAny);
 }
 
 size_t Collector::PendingBytes() const {
@@ -226,20 +245,8 @@ void Collector::MeasureSelf() {
 
 void Collector::Cut() {
   Batches& batches = context_.batches;
-  for (const auto& decoder : decoders_) {
-    decoder->TakeLosses();
-    decoder->PrepareCut();
-  }
-  uint64_t first = 0;
-  uint64_t last = 0;
-  if (options_.refused_buffers != nullptr) {
-    if (const uint64_t count = options_.refused_buffers->Take(&first, &last)) {
-      context_.AddLoss(LossReason::kPoolEmpty, EventKind::kDevice, 0, count, first, last);
-    }
-  }
-  if (const uint64_t count = ring::UnregisteredLoss().Take(&first, &last)) {
-    context_.AddLoss(LossReason::kNoRing, EventKind::kAny, 0, count, first, last);
-  }
+  TakeLosses();
+  for (const auto& decoder : decoders_) decoder->PrepareCut();
   CheckJoins(/*last=*/false);
   MeasureSelf();
   batches.end_ns = last_cut_ns_ = base::NowNs();
@@ -274,8 +281,7 @@ void Collector::Cut() {
   batches.begin_ns = batches.end_ns;
   const Dictionaries& dictionaries = batches.dictionaries;
   if (dictionaries.kernels.entries().size() > kMaxKernels || dictionaries.strings.entries().size() > kMaxStrings ||
-      dictionaries.call_sites.entries().size() > kMaxCallSites ||
-      dictionaries.streams.entries().size() > kMaxStreams) {
+      dictionaries.call_sites.entries().size() > kMaxCallSites || dictionaries.streams.entries().size() > kMaxStreams) {
     RestartDictionaries();
   }
 }

@@ -2,7 +2,7 @@
 //
 //   every few ms:  filled buffers are taken, then rings are drained, then the buffers are decoded. In this order a
 //                  device record always finds the call that made it, because enters are published at enter.
-//   at 256 KiB or 0.9 s, whichever is first: a chunk goes to the sink.
+//   at 256 KiB or 0.9 s, whichever is first: a chunk goes to the sink, if there is anything to tell.
 //
 // Calls no CUPTI function but GetNextRecord (clock pairs come from the flush thread, through its ring); never takes the
 // GIL; blocks all signals. Owns everything it decodes into; the sink is called on this thread only.
@@ -68,6 +68,7 @@ class Collector {
  private:
   void Run();
   void DrainRings();
+  void TakeLosses();
   void Cut();
   void CheckJoins(bool last);
   void RestartDictionaries();

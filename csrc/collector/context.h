@@ -45,7 +45,11 @@ struct Context {
   void AddLoss(LossReason reason, EventKind kind, uint32_t thread_iid, uint64_t count, uint64_t first_ns,
                uint64_t last_ns) {
     if (count == 0) return;
-    AddTo(reason == LossReason::kNoLaunch ? counts.unjoined : counts.lost, count);
+    if (reason == LossReason::kNoLaunch) {
+      AddTo(counts.unjoined, count);
+    } else if (reason != LossReason::kPoolEmpty) {  // refused requests: CUPTI counts the records
+      AddTo(counts.lost, count);
+    }
     for (Loss& loss : batches.losses) {
       if (loss.reason != reason || loss.kind != kind || loss.thread_iid != thread_iid) continue;
       loss.count += count;

@@ -56,7 +56,7 @@ class Stats(NamedTuple):
         memsets: memsets seen.
         calls: finished CUDA calls.
         steps: calls of step().
-        lost: records that are not in the trace, whatever the reason.
+        lost: records that are known not to be in the trace, whatever the reason.
         unjoined: device records whose call is not in the trace; not part of `lost`.
         written_bytes: size of the trace so far.
         callback_ns: estimate of the time that the job's threads spent in gpuperf.

@@ -331,6 +331,22 @@ TEST_CASE("losses add up by reason and kind, and make the trace incomplete") {
   CHECK(summary.losses[0].last_host_ns == 1200);
 }
 
+TEST_CASE("refused buffers and records without their call are no lost records, and no complete trace either") {
+  for (const v1::LossReason reason : {v1::LOSS_REASON_POOL_EMPTY, v1::LOSS_REASON_NO_LAUNCH}) {
+    v1::ChunkBody body = Body();
+    v1::Loss* row = body.add_losses();
+    row->set_reason(reason);
+    row->set_kind(v1::EVENT_KIND_DEVICE);
+    row->set_count(7);
+    row->set_first_host_ns(1100);
+    row->set_last_host_ns(1200);
+    const Summary summary = SummaryOf(TraceBuilder().Chunk(body).Bytes());
+    CHECK(summary.lost == 0);
+    CHECK(summary.losses.size() == 1);
+    CHECK(!summary.complete());
+  }
+}
+
 TEST_CASE("sums do not wrap around") {
   v1::ChunkBody body = Body();
   v1::CopyBatch* copies = body.add_copy_batches();

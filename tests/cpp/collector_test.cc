@@ -18,7 +18,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/crc32c.h"
+#include "base/stamp_clock.h"
 #include "catch.h"
 #include "cupti/call_table.h"
 #include "gpuperf/trace/v1/trace.pb.h"
@@ -98,9 +100,10 @@ std::vector<std::string> RawBodies(const std::string& file) {
 
 class Run {
  public:
-  explicit Run(uint64_t max_part_bytes = uint64_t{1} << 30) : Run(FakeApi(), max_part_bytes) {}
+  explicit Run(uint64_t max_part_bytes = uint64_t{1} << 30) : Run(FakeApi(), {}, max_part_bytes) {}
   using Wrap = std::function<gpuperf::collector::ChunkSink&(gpuperf::collector::ChunkSink&)>;
-  explicit Run(const cupti::Api& api, uint64_t max_part_bytes = uint64_t{1} << 30, const Wrap& wrap = nullptr)
+  explicit Run(const cupti::Api& api, const gpuperf::collector::CollectorOptions& collector_options = {},
+               uint64_t max_part_bytes = uint64_t{1} << 30, const Wrap& wrap = nullptr)
       : api_(api), path_(MakePath()) {
     REQUIRE(ring::Pool().Open(size_t{16} << 20));
     WriterOptions options;
@@ -108,7 +111,7 @@ class Run {
     options.max_part_bytes = max_part_bytes;
     writer_ = std::make_unique<TraceWriter>(options);
     gpuperf::collector::ChunkSink& sink = wrap == nullptr ? *writer_ : wrap(*writer_);
-    collector_ = std::make_unique<Collector>(api_, sink, gpuperf::collector::CollectorOptions{});
+    collector_ = std::make_unique<Collector>(api_, sink, collector_options);
     source::ResetCallSource();
     source::SetActive(true);
   }
@@ -515,6 +518,33 @@ TEST_CASE("a kind that cannot be walked costs the rest of its buffer, and is cou
   CHECK(Lost(file, v1::LOSS_REASON_UNREADABLE) == 1);
 }
 
+TEST_CASE("losses alone are in the file within a second") {
+  ring::LossCell refused;
+  gpuperf::collector::CollectorOptions options;
+  options.refused_buffers = &refused;
+  Run run(FakeApi(), options);
+  run.Launch(1);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  run.Poll();
+  REQUIRE(run.files().size() == 1);
+  const uint64_t now = gpuperf::base::NowNs();
+  // The ring was full and the pool empty, and then the process hangs.
+  ring::Current()->lost_calls.Add(gpuperf::base::Stamp());
+  ring::Current()->lost_calls.Add(gpuperf::base::Stamp());
+  refused.Add(now);
+  ring::Pool().lost_buffers().Add(now);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  run.Poll();
+  std::ifstream stream(run.files()[0], std::ios::binary);
+  v1::TraceFile file;
+  REQUIRE(file.ParseFromIstream(&stream));  // as a kill would leave it
+  CHECK(Lost(file, v1::LOSS_REASON_RING_FULL) == 2);
+  CHECK(Lost(file, v1::LOSS_REASON_POOL_EMPTY) == 1);
+  CHECK(Lost(file, v1::LOSS_REASON_QUEUE_FULL) == 1);
+  // Two calls and at least one record of the buffer; CUPTI itself counts what it could not store.
+  CHECK(run.collector().counts().lost.load() == 3);
+}
+
 TEST_CASE("calls, markers and what is open at a cut") {
   Run run;
   source::EmitAnnotationBegin("outer");
@@ -694,7 +724,7 @@ TEST_CASE("streams without end: memory stays bounded, and every row keeps its st
   constexpr uint32_t kStreams = 40'000;
   constexpr size_t kBound = 16'384;
   std::unique_ptr<Watch> watch;
-  Run run(FakeApi(), uint64_t{1} << 30, [&](gpuperf::collector::ChunkSink& sink) -> gpuperf::collector::ChunkSink& {
+  Run run(FakeApi(), {}, uint64_t{1} << 30, [&](gpuperf::collector::ChunkSink& sink) -> gpuperf::collector::ChunkSink& {
     watch = std::make_unique<Watch>(sink);
     return *watch;
   });

@@ -270,6 +270,22 @@ def test_losses_and_outages_are_told(pb, tmp_path, capsys):
     assert "of 9.00 ms" in out.splitlines()[0]
 
 
+def test_buffers_are_no_records(pb, tmp_path, capsys):
+    """How many records went with a buffer is not known: neither a number of records, nor none."""
+    chunk = body(pb)
+    chunk.losses.add(reason=2, kind=6, count=3, first_host_ns=2_000_000, last_host_ns=3_000_000)
+    encoded = trace_builder.chunk(chunk, 0, checkpoint=True, first=1_000_000, last=11_000_000)
+    path = write(tmp_path, trace_builder.file(file_header(pb), [encoded]))
+    _, out, _ = run(capsys, "report", path)
+    assert "3 activity buffers refused, the pool was empty" in out.splitlines()[0]
+    assert "no record lost" not in out
+    assert "nothing lost" not in out
+    _, out, _ = run(capsys, "report", path, write(tmp_path, whole(pb), "other"))
+    assert "≥ 0" in out
+    facts = report.summary(path)["completeness"]
+    assert (facts["lost"], facts["complete"]) == (0, False)
+
+
 @pytest.mark.parametrize("columns", [20, 40, 60, 80, 200])
 def test_narrow_terminals_keep_every_line_within_their_width(pb, tmp_path, capsys, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))

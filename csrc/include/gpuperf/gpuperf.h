@@ -54,7 +54,7 @@ typedef struct gpuperf_stats {
   uint64_t memsets;
   uint64_t calls; /* finished host-side calls */
   uint64_t steps;
-  uint64_t lost;     /* all losses but "no launch" */
+  uint64_t lost;     /* records known not to be in the trace; refused buffers are no records */
   uint64_t unjoined; /* device records whose call is not in the trace */
   uint64_t written_bytes;
   uint64_t callback_ns;      /* estimate, see trace SelfCost */

@@ -18,10 +18,13 @@ _LOST = {
     "zero_timestamp": "invalid, without a time",
     "reversed_timestamp": "invalid, ended before they began",
     "no_launch": "without the call that launched them",
-    "unreadable": "not readable in an activity buffer",
+    "unreadable": "activity buffers not readable to their end",
     "write_failed": "not written, the disk refused",
     "no_ring": "dropped, no memory for a thread's ring",
+    "queue_full": "activity buffers lost, gpuperf did not take them in time",
 }
+_BUFFERS = ("pool_empty", "unreadable", "queue_full")
+"""Reasons that count buffers: how many records went with them is not known."""
 
 
 def is_damaged(trace: Summary) -> bool:
@@ -51,7 +54,7 @@ def completeness(trace: Summary) -> Iterator[str]:
     facts = trace["completeness"]
     if facts["complete"]:
         yield "nothing lost"
-    elif not facts["lost"]:
+    elif not facts["losses"]:
         yield "no record lost while tracing"
     for loss in facts["losses"]:
         yield _loss(trace, loss)
@@ -68,6 +71,13 @@ def completeness(trace: Summary) -> Iterator[str]:
         yield f"{units.duration(trace['span']['outage_ns'])} not captured ({reasons})"
     if all(loss["reason"] != "no_launch" for loss in facts["losses"]):  # else it is said already
         yield from _joins(facts["launches"])
+
+
+def lost(trace: Summary) -> str:
+    """How many records are missing, "≥" if it may be more."""
+    facts = trace["completeness"]
+    at_least = any(loss["reason"] in _BUFFERS for loss in facts["losses"])
+    return ("≥ " if at_least else "") + units.count(facts["lost"])
 
 
 def notes(trace: Summary) -> Iterator[str]:
@@ -89,7 +99,7 @@ def notes(trace: Summary) -> Iterator[str]:
 
 
 def _loss(trace: Summary, loss: dict[str, Any]) -> str:
-    what = "" if loss["reason"] == "pool_empty" else f" {loss['kind']} record{'s' if loss['count'] != 1 else ''}"
+    what = "" if loss["reason"] in _BUFFERS else f" {loss['kind']} record{'s' if loss['count'] != 1 else ''}"
     why = _LOST.get(loss["reason"], loss["reason"])
     first, last = (_since_start(trace, loss[key]) for key in ("first_host_ns", "last_host_ns"))
     return f"{units.count(loss['count'])}{what} {why} ({first} to {last})"

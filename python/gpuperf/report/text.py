@@ -143,7 +143,7 @@ def _no_device() -> dict[str, Any]:
 
 def _lost(trace: Summary) -> str:
     facts = trace["completeness"]
-    words = [units.count(facts["lost"])]
+    words = [statements.lost(trace)]
     if facts["damage_count"]:
         words.append("damaged")
     if not facts["cleanly_closed"]:
