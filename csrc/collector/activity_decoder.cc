@@ -56,9 +56,10 @@ bool ActivityDecoder::Valid(uint64_t start, uint64_t end, EventKind kind) {
   return false;
 }
 
-uint64_t ActivityDecoder::Join(uint32_t correlation, EventKind kind) {
-  const uint64_t unwrapped = context_.joins.Unwrap(correlation);
-  if (!context_.joins.HasCall(unwrapped)) context_.unjoined.push_back({unwrapped, buffer_end_ns_, kind});
+template <typename Record>
+uint64_t ActivityDecoder::Join(const Record& record, EventKind kind) {
+  const uint64_t unwrapped = context_.joins.Unwrap(record.correlation);
+  if (!context_.joins.HasCall(unwrapped)) context_.AddUnjoined({unwrapped, record.start, buffer_end_ns_, kind});
   ++context_.batches.events;
   return unwrapped;
 }
@@ -129,7 +130,7 @@ void ActivityDecoder::DecodeKernel(const KernelRecord& record) {
   if (GPUPERF_HAS(kernel_bytes_, KernelRecord, priority)) stream.priority = record.priority;
   KernelBatch& batch = BatchOf(context_.batches.kernels, kernel_index_, stream);
   const size_t row = batch.device.rows;
-  batch.device.Append(record.start, record.end, Join(record.correlation, EventKind::kKernel), record.graph_id,
+  batch.device.Append(record.start, record.end, Join(record, EventKind::kKernel), record.graph_id,
                       record.graph_node_id);
   batch.kernel_iid.Append(last_kernel_iid_);
   batch.queued_ns.Append(row, record.queued);
@@ -144,7 +145,7 @@ Batch* ActivityDecoder::AppendRow(std::vector<Batch>& batches, std::vector<uint3
   const Stream stream{record.device,  record.context,      record.stream,
                       record.channel, record.channel_type, Stream::kNoPriority};
   Batch& batch = BatchOf(batches, index, stream);
-  batch.device.Append(record.start, record.end, Join(record.correlation, kind), record.graph_id, record.graph_node_id);
+  batch.device.Append(record.start, record.end, Join(record, kind), record.graph_id, record.graph_node_id);
   batch.bytes.Append(record.bytes);
   batch.flags.Append(record.flags);
   return &batch;

@@ -44,7 +44,8 @@ class ActivityDecoder {
 
   // False (and counted) if the times are no times.
   bool Valid(uint64_t start, uint64_t end, EventKind kind);
-  uint64_t Join(uint32_t correlation, EventKind kind);
+  template <typename Record>
+  uint64_t Join(const Record& record, EventKind kind);
   uint32_t NameIid(const char* name);
   template <typename Batch>
   Batch& BatchOf(std::vector<Batch>& batches, std::vector<uint32_t>& index, const Stream& stream);

@@ -160,7 +160,7 @@ size_t Collector::Poll() {
   const Batches& batches = context_.batches;
   const bool due = base::NowNs() - last_cut_ns_ >= kChunkNs;
   // A process that loses everything and then hangs has no rows: its losses are what there is to tell.
-  const bool anything = batches.events != 0 || batches.opened || !batches.losses.empty();
+  const bool anything = batches.events != 0 || batches.opened || !batches.losses.empty() || WaitedForCudaInVain();
   if (PendingBytes() >= kChunkBytes || (due && anything)) Cut();
   return buffers;
 }
@@ -194,6 +194,11 @@ void Collector::TakeLosses() {
   take(ring::UnregisteredLoss(), LossReason::kNoRing, EventKind::kAny);
 }
 
+bool Collector::WaitedForCudaInVain() const {
+  const Batches& batches = context_.batches;
+  return !batches.cuda_seen && batches.events + batches.clock_pairs.size() > kMaxRowsWithoutCuda;
+}
+
 size_t Collector::PendingBytes() const {
   const Batches& batches = context_.batches;
   // Good enough for deciding when to cut: about 6 bytes a row on the host side too.
@@ -206,7 +211,7 @@ void Collector::CheckJoins(bool last) {
   for (const Unjoined& record : context_.unjoined) {
     if (context_.joins.HasCall(record.correlation)) continue;
     if (last || now - record.seen_ns > kJoinPatienceNs) {
-      context_.AddLoss(LossReason::kNoLaunch, record.kind, 0, 1, record.seen_ns, record.seen_ns);
+      context_.GiveUp(record);
     } else {
       context_.unjoined[kept++] = record;
     }
@@ -256,7 +261,7 @@ void Collector::Cut() {
   if (!written && !failed) {
     batches.open_calls.clear();
     batches.open_annotations.clear();
-    if (batches.events <= kMaxRowsWithoutCuda) return;  // CUDA may still come
+    if (!WaitedForCudaInVain()) return;
   }
   const size_t events = batches.events;
   ForgetRows(batches.kernels);
@@ -272,7 +277,7 @@ void Collector::Cut() {
   batches.clock_pairs.clear();
   batches.losses.clear();
   batches.outages.clear();
-  batches.run_info.clear();
+  if (written || failed) batches.run_info.clear();
   batches.events = 0;
   batches.opened = false;
   if (!written) {

@@ -75,6 +75,8 @@ class Collector {
   void MeasureSelf();
   RingDecoder& DecoderOf(ring::ThreadState* state);
   size_t PendingBytes() const;
+  // There are more rows than are kept for a process that may never use CUDA.
+  bool WaitedForCudaInVain() const;
 
   const cupti::Api& api_;
   ChunkSink& sink_;

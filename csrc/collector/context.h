@@ -9,6 +9,7 @@
 #include "base/stamp_clock.h"
 #include "collector/batches.h"
 #include "collector/join_tracker.h"
+#include "ring/call_span.h"
 
 namespace gpuperf::collector {
 
@@ -31,6 +32,7 @@ inline void AddTo(std::atomic<uint64_t>& count, uint64_t more) {
 // A device record whose call has not been seen yet.
 struct Unjoined {
   uint64_t correlation;
+  uint64_t begin_device_ns;
   uint64_t seen_ns;
   EventKind kind;
 };
@@ -38,9 +40,35 @@ struct Unjoined {
 struct Context {
   Batches batches;
   JoinTracker joins;
-  std::vector<Unjoined> unjoined;
+  std::vector<Unjoined> unjoined;  // few: see AddUnjoined
   Counts counts;
   base::StampClock clock;
+  ClockPair clock_pair{};  // the latest
+
+  // Calls are drained before device records are decoded, so hardly any record is early. When very many are, their calls
+  // are lost, and waiting for them would only cost memory.
+  void AddUnjoined(const Unjoined& record) {
+    constexpr size_t kMaxUnjoined = 65536;
+    if (unjoined.size() < kMaxUnjoined) {
+      unjoined.push_back(record);
+    } else {
+      GiveUp(record);
+    }
+  }
+
+  // The call will not come. A loss, unless it was made when not all calls were seen yet or any more.
+  void GiveUp(const Unjoined& record) {
+    // CUPTI's clock conversion lets a kernel begin some microseconds before its launch.
+    constexpr int64_t kClockSlackNs = 100'000;
+    const ring::CallSpan& span = ring::TracedCalls();
+    if (span.begin.load(std::memory_order_relaxed) != 0 && joins.IsBeforeFirst(record.correlation)) return;
+    const uint64_t end = span.end.load(std::memory_order_relaxed);
+    if (end != 0 && clock_pair.host_ns != 0 && joins.IsBehindLastCall(record.correlation)) {
+      const uint64_t begin_ns = clock_pair.host_ns + (record.begin_device_ns - clock_pair.device_ns);
+      if (static_cast<int64_t>(begin_ns - clock.ToNs(end)) > -kClockSlackNs) return;
+    }
+    AddLoss(LossReason::kNoLaunch, record.kind, 0, 1, record.seen_ns, record.seen_ns);
+  }
 
   void AddLoss(LossReason reason, EventKind kind, uint32_t thread_iid, uint64_t count, uint64_t first_ns,
                uint64_t last_ns) {

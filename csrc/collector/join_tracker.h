@@ -37,6 +37,13 @@ class JoinTracker {
     words_[Word(correlation)] |= Bit(correlation);
   }
 
+  // A call that was entered when all calls were seen. Ids rise from enter to enter: nothing from the first of them on
+  // can have gone unseen.
+  void AddFirst(uint64_t correlation) { first_ = std::min(first_, correlation); }
+  // What is above the newest id is from before the first wrap.
+  bool IsBeforeFirst(uint64_t correlation) const { return correlation < first_ || correlation > newest_; }
+  bool IsBehindLastCall(uint64_t correlation) const { return correlation >= end_; }
+
   bool HasCall(uint64_t correlation) const {
     if (correlation >= end_ || end_ - correlation > kWindow) return false;
     return (words_[Word(correlation)] & Bit(correlation)) != 0;
@@ -68,6 +75,7 @@ class JoinTracker {
 
   bool seeded_ = false;
   uint64_t newest_ = 0;
+  uint64_t first_ = UINT64_MAX;
   uint64_t end_ = 0;
   std::vector<uint64_t> words_ = std::vector<uint64_t>(kWindow / 64);
 };

@@ -148,7 +148,8 @@ void RingDecoder::Visit(const RecordHeader& header, const std::byte* payload) {
       break;
     }
     case RecordKind::kClockPair:
-      batches.clock_pairs.push_back({WordAt(payload, 1), WordAt(payload, 0), header.correlation});
+      context_.clock_pair = {WordAt(payload, 1), WordAt(payload, 0), header.correlation};
+      batches.clock_pairs.push_back(context_.clock_pair);
       break;
     case RecordKind::kCuptiDropped:
       context_.AddLoss(LossReason::kCuptiDropped, EventKind::kDevice, 0, WordAt(payload, 0), time_ns(), time_ns());
@@ -177,6 +178,8 @@ void RingDecoder::EnterCall(const RecordHeader& header, const std::byte* payload
   open_.site.capture = static_cast<uint8_t>(target.capture);
   if (open_.kind == CallKind::kLaunch) open_.site.function_name_iid = SymbolIid(open_.words[0]);
   context_.joins.AddCall(open_.correlation);
+  const uint64_t all_seen_since = ring::TracedCalls().begin.load(std::memory_order_relaxed);
+  if (all_seen_since != 0 && header.stamp >= all_seen_since) context_.joins.AddFirst(open_.correlation);
   context_.batches.cuda_seen = true;
   context_.batches.opened = true;
   AddTo(context_.counts.opened_calls, 1);

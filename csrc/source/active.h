@@ -9,7 +9,7 @@ namespace gpuperf::source {
 extern std::atomic<bool> g_active;
 
 inline bool Active() noexcept { return g_active.load(std::memory_order_relaxed); }
-inline void SetActive(bool active) noexcept { g_active.store(active, std::memory_order_release); }
+void SetActive(bool active) noexcept;
 
 }  // namespace gpuperf::source
 

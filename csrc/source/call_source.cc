@@ -9,13 +9,12 @@
 #include "base/fork_guard.h"
 #include "base/stamp_clock.h"
 #include "cupti/call_table.h"
+#include "ring/call_span.h"
 #include "ring/thread_state.h"
 #include "source/active.h"
 #include "source/capture_tracker.h"
 
 namespace gpuperf::source {
-
-std::atomic<bool> g_active{false};
 
 namespace {
 
@@ -273,6 +272,7 @@ uint32_t EnableTracedCalls(const cupti::Api& api, cupti::Subscriber subscriber) 
       if (api.EnableCallback(1, subscriber, domain, cbid) == cupti::kSuccess) ++enabled;
     }
   }
+  ring::TracedCalls().begin.store(base::Stamp(), std::memory_order_relaxed);
   return enabled;
 }
 

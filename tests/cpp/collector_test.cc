@@ -25,6 +25,7 @@
 #include "cupti/call_table.h"
 #include "gpuperf/trace/v1/trace.pb.h"
 #include "ring/buffer_pool.h"
+#include "ring/call_span.h"
 #include "source/active.h"
 #include "source/call_source.h"
 #include "source/marker_source.h"
@@ -518,6 +519,66 @@ TEST_CASE("a kind that cannot be walked costs the rest of its buffer, and is cou
   CHECK(Lost(file, v1::LOSS_REASON_UNREADABLE) == 1);
 }
 
+TEST_CASE("kernels of calls from before all callbacks were on are no loss, those of lost calls are") {
+  Run run;
+  run.Launch(100);  // one callback was on already
+  ring::TracedCalls().begin = gpuperf::base::Stamp();
+  run.Launch(105);
+  // 50 was launched before; 102 when its own callback was not on yet; the call of 107 is lost.
+  run.Deliver(std::vector<cupti::KernelRecord>{Run::Kernel(50, 1000, 2000), Run::Kernel(102, 2000, 3000),
+                                               Run::Kernel(105, 3000, 4000), Run::Kernel(107, 4000, 5000)});
+  run.Launch(110);
+  run.Finish();
+  CHECK(Kernels(run.Parse()) == 4);
+  CHECK(Lost(run.Parse(), v1::LOSS_REASON_NO_LAUNCH) == 1);
+}
+
+TEST_CASE("kernels of calls from before the session are no loss when ids wrap in between") {
+  Run run;
+  ring::TracedCalls().begin = gpuperf::base::Stamp();
+  run.Launch(5);
+  run.Poll();
+  run.Deliver(std::vector<cupti::KernelRecord>{Run::Kernel(0xFFFFFFFE, 1000, 2000), Run::Kernel(7, 2000, 3000)});
+  run.Launch(9);
+  run.Finish();
+  CHECK(Lost(run.Parse(), v1::LOSS_REASON_NO_LAUNCH) == 1);  // 7's
+}
+
+TEST_CASE("kernels of calls from after the session's end are no loss, those of lost calls are") {
+  constexpr uint64_t kAhead = 5'000'000'000;  // CUPTI's clock
+  Run run;
+  run.Launch(100);
+  run.Launch(200);
+  const uint64_t before = gpuperf::base::NowNs();
+  source::EmitClockPair(before, before + kAhead, 10);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  source::SetActive(false);
+  const uint64_t after = gpuperf::base::NowNs() + kAhead;
+  run.Deliver(std::vector<cupti::KernelRecord>{
+      Run::Kernel(205, after, after + 10),                      // launched when nobody listened any more
+      Run::Kernel(206, before + kAhead, before + kAhead + 10),  // began before that: its call is lost
+      Run::Kernel(150, after, after + 10),                      // later calls were seen: so is this one's
+  });
+  run.Finish();
+  CHECK(Lost(run.Parse(), v1::LOSS_REASON_NO_LAUNCH) == 2);
+}
+
+TEST_CASE("records without their calls wait in bounded memory, and each is counted once") {
+  constexpr uint32_t kRecords = 200'000;
+  Run run;
+  run.Launch(1);
+  for (uint32_t id = 2; id < 2 + kRecords;) {
+    std::vector<cupti::KernelRecord> kernels;
+    for (int i = 0; i < 10'000; ++i, ++id) kernels.push_back(Run::Kernel(id, 1000 * id, 1000 * id + 10));
+    run.Deliver(kernels);
+    run.Poll();
+  }
+  CHECK(run.collector().counts().unjoined.load() >= kRecords - 65'536);
+  run.Finish();
+  CHECK(run.collector().counts().unjoined.load() == kRecords);
+  CHECK(Lost(run.Parse(), v1::LOSS_REASON_NO_LAUNCH) == kRecords);
+}
+
 TEST_CASE("losses alone are in the file within a second") {
   ring::LossCell refused;
   gpuperf::collector::CollectorOptions options;
@@ -817,6 +878,37 @@ TEST_CASE("rows that could not be written are lost from their first to their las
   CHECK(sink.begin_ns < sink.end_ns);
   CHECK(sink.losses[0].first_ns == sink.begin_ns);
   CHECK(sink.losses[0].last_ns == sink.end_ns);
+}
+
+TEST_CASE("a process that never uses CUDA keeps few clock pairs, and what it knows of the run") {
+  class Waits final : public gpuperf::collector::ChunkSink {
+   public:
+    bool Write(gpuperf::collector::Batches& batches) override {
+      pairs = batches.clock_pairs.size();
+      run_info = batches.run_info;
+      return false;
+    }
+    bool TakeFailure() override { return false; }
+    void Close() override {}
+    size_t pairs = 0;
+    std::string run_info;
+  } sink;
+  const cupti::Api api = FakeApi();
+  Collector collector(api, sink, {});
+  source::SetActive(true);
+  collector.SetRunInfo("info");
+  for (uint64_t i = 1; i <= 100'000; ++i) {
+    source::EmitClockPair(i, i, 10);
+    if (i % 5'000 == 0) collector.Poll();
+  }
+  collector.Start();
+  CHECK(collector.Flush(60'000));
+  CHECK(sink.pairs == 100'000);
+  CHECK(collector.Flush(60'000));
+  CHECK(sink.pairs == 0);
+  CHECK(sink.run_info == "info");
+  collector.Stop({});
+  source::SetActive(false);
 }
 
 TEST_CASE("a disk that refuses loses events, says how many, and nothing else happens") {

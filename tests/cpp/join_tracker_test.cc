@@ -23,6 +23,21 @@ TEST_CASE("a first id beyond 2^31 is no wrap") {
   CHECK(tracker.Unwrap(0xC0000001U) == 0xC0000001U);
 }
 
+TEST_CASE("what lies before the first call that was surely seen is told from what lies behind") {
+  JoinTracker tracker;
+  CHECK(tracker.IsBeforeFirst(tracker.Unwrap(3)));  // no such call so far
+  CHECK(tracker.Unwrap(12) == 12);
+  tracker.AddFirst(12);
+  tracker.AddFirst(10);  // another thread's, drained later
+  CHECK(tracker.IsBeforeFirst(9));
+  CHECK_FALSE(tracker.IsBeforeFirst(10));
+  CHECK_FALSE(tracker.IsBeforeFirst(11));
+  CHECK(tracker.IsBeforeFirst(tracker.Unwrap(0xFFFFFFF0U)));  // before the wrap
+  tracker.AddCall(12);
+  CHECK_FALSE(tracker.IsBehindLastCall(12));
+  CHECK(tracker.IsBehindLastCall(13));
+}
+
 TEST_CASE("calls are known by their ids until four million later") {
   JoinTracker tracker;
   for (uint64_t id = 10; id < 20; id += 2) tracker.AddCall(id);
