@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "base/clock.h"
@@ -48,6 +49,31 @@ void ForgetRows(std::vector<Batch>& batches) {
   }
 }
 
+bool IsEvent(ring::RecordKind kind) {
+  return kind == ring::RecordKind::kCallEnter ||
+         (kind >= ring::RecordKind::kStep && kind <= ring::RecordKind::kCounter);
+}
+
+// Empties rings, losses and activity buffers of a time that nobody collects. Returns how many events there were at
+// least: a buffer holds one or more.
+uint64_t Discard(ring::LossCell* refused_buffers) {
+  uint64_t events = 0;
+  uint64_t first = 0;
+  uint64_t last = 0;
+  for (ring::ThreadState* state = ring::All(); state != nullptr; state = state->next) {
+    state->ring.Drain([&](const ring::RecordHeader& header, const std::byte*) { events += IsEvent(header.kind); });
+    events += state->lost_calls.Take(&first, &last) + state->lost_markers.Take(&first, &last);
+  }
+  ring::ActivityBuffer buffer;
+  while (ring::Pool().Next(&buffer)) {
+    events += buffer.valid != 0;
+    ring::Pool().Return(buffer);
+  }
+  events += ring::Pool().lost_buffers().Take(&first, &last) + ring::UnregisteredLoss().Take(&first, &last);
+  if (refused_buffers != nullptr) refused_buffers->Take(&first, &last);
+  return events;
+}
+
 }  // namespace
 
 Collector::Collector(const cupti::Api& api, ChunkSink& sink, const CollectorOptions& options)
@@ -55,25 +81,13 @@ Collector::Collector(const cupti::Api& api, ChunkSink& sink, const CollectorOpti
   start_ns_ = last_cut_ns_ = base::NowNs();
   start_ticks_ = base::Ticks();
   context_.batches.begin_ns = start_ns_;
-  // Leftovers of an earlier session: late callbacks and late buffers.
+  Discard(options_.refused_buffers);  // late callbacks and late buffers of an earlier session
   for (ring::ThreadState* state = ring::All(); state != nullptr; state = state->next) {
-    state->ring.Drain([](const ring::RecordHeader&, const std::byte*) {});
-    uint64_t first = 0;
-    uint64_t last = 0;
-    state->lost_calls.Take(&first, &last);
-    state->lost_markers.Take(&first, &last);
     const auto relaxed = std::memory_order_relaxed;
     callbacks_at_start_ += state->callbacks.load(relaxed);
     sampled_callbacks_at_start_ += state->sampled_callbacks.load(relaxed);
     sampled_ticks_at_start_ += state->sampled_ticks.load(relaxed);
   }
-  ring::ActivityBuffer buffer;
-  while (ring::Pool().Next(&buffer)) ring::Pool().Return(buffer);
-  uint64_t first = 0;
-  uint64_t last = 0;
-  ring::UnregisteredLoss().Take(&first, &last);
-  ring::Pool().lost_buffers().Take(&first, &last);
-  if (options_.refused_buffers != nullptr) options_.refused_buffers->Take(&first, &last);
 }
 
 Collector::~Collector() = default;
@@ -102,7 +116,7 @@ bool Collector::Flush(uint32_t timeout_ms) {
   const uint64_t wanted = ++flush_wanted_;
   wake_.notify_all();
   return flushed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] {
-    return flush_done_ >= wanted || stopping_;
+    return flush_done_ >= wanted || stopping_ || gave_up_;
   }) && flush_done_ >= wanted;
 }
 
@@ -112,6 +126,28 @@ SelfCost Collector::self_cost() const {
 }
 
 void Collector::Run() {
+  try {
+    Collect();
+  } catch (const std::exception& failure) {
+    GiveUp(failure.what());
+  } catch (...) {
+    GiveUp("unknown failure");
+  }
+}
+
+// From now on rings fill and drop. At the end it is known how much.
+void Collector::GiveUp(const char* why) noexcept {
+  AddTo(context_.counts.lost, context_.batches.events);
+  context_.batches = Batches{};  // gives back the memory that saying so takes
+  base::Log(base::LogLevel::kError, "the collector failed (%s); tracing stops here, the job goes on", why);
+  std::unique_lock<std::mutex> lock(mutex_);
+  gave_up_ = true;
+  flushed_.notify_all();
+  wake_.wait(lock, [&] { return stopping_; });
+  AddTo(context_.counts.lost, Discard(options_.refused_buffers));
+}
+
+void Collector::Collect() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stopping_) {
     wake_.wait_for(lock, kPollPeriod, [&] { return stopping_ || flush_wanted_ != flush_done_; });

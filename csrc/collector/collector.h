@@ -5,7 +5,8 @@
 //   at 256 KiB or 0.9 s, whichever is first: a chunk goes to the sink, if there is anything to tell.
 //
 // Calls no CUPTI function but GetNextRecord (clock pairs come from the flush thread, through its ring); never takes the
-// GIL; blocks all signals. Owns everything it decodes into; the sink is called on this thread only.
+// GIL; blocks all signals. Owns everything it decodes into; the sink is called on this thread only. An exception, which
+// is a want of memory, ends the tracing and nothing else: the file stays without its index, as after a kill.
 #ifndef GPUPERF_COLLECTOR_COLLECTOR_H_
 #define GPUPERF_COLLECTOR_COLLECTOR_H_
 
@@ -55,7 +56,8 @@ class Collector {
 
   // Any thread. Serialised RunInfo, for the next chunk.
   void SetRunInfo(std::string run_info);
-  // Any thread: waits until all that was published before is written, at most timeout_ms. False: timed out.
+  // Any thread: waits until all that was published before is written, at most timeout_ms. False: timed out, or the
+  // collector has failed.
   bool Flush(uint32_t timeout_ms);
 
   const Counts& counts() const { return context_.counts; }
@@ -67,6 +69,8 @@ class Collector {
 
  private:
   void Run();
+  void Collect();
+  void GiveUp(const char* why) noexcept;
   void DrainRings();
   void TakeLosses();
   void Cut();
@@ -97,6 +101,7 @@ class Collector {
   std::condition_variable wake_;
   std::condition_variable flushed_;
   bool stopping_ = false;
+  bool gave_up_ = false;
   uint64_t flush_wanted_ = 0;
   uint64_t flush_done_ = 0;
   std::string run_info_;

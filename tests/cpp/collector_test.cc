@@ -14,6 +14,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -878,6 +879,39 @@ TEST_CASE("rows that could not be written are lost from their first to their las
   CHECK(sink.begin_ns < sink.end_ns);
   CHECK(sink.losses[0].first_ns == sink.begin_ns);
   CHECK(sink.losses[0].last_ns == sink.end_ns);
+}
+
+TEST_CASE("want of memory ends the tracing, says so once, and counts what it cost; the job goes on") {
+  class NoMemory final : public gpuperf::collector::ChunkSink {
+   public:
+    bool Write(gpuperf::collector::Batches&) override { throw std::bad_alloc(); }
+    bool TakeFailure() override { return false; }
+    void Close() override { closed = true; }
+    bool closed = false;
+  } sink;
+  std::FILE* said = std::tmpfile();
+  const int error_output = dup(STDERR_FILENO);
+  dup2(fileno(said), STDERR_FILENO);
+  const cupti::Api api = FakeApi();
+  Collector collector(api, sink, {});
+  source::SetActive(true);
+  for (int i = 0; i < 10; ++i) source::EmitMark("before");
+  collector.Start();
+  CHECK_FALSE(collector.Flush(60'000));
+  for (int i = 0; i < 5; ++i) source::EmitMark("after");
+  CHECK_FALSE(collector.Flush(60'000));
+  collector.Stop({});
+  source::SetActive(false);
+  dup2(error_output, STDERR_FILENO);
+  close(error_output);
+  CHECK_FALSE(sink.closed);  // what is missing must show: the file ends as after a kill
+  CHECK(collector.counts().lost.load() == 15);
+  char line[256] = "";
+  std::rewind(said);
+  REQUIRE(std::fgets(line, sizeof line, said) != nullptr);
+  CHECK(std::string(line).find("tracing stops here, the job goes on") != std::string::npos);
+  CHECK(std::fgets(line, sizeof line, said) == nullptr);
+  std::fclose(said);
 }
 
 TEST_CASE("a process that never uses CUDA keeps few clock pairs, and what it knows of the run") {
