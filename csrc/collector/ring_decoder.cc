@@ -126,15 +126,10 @@ void RingDecoder::Visit(const RecordHeader& header, const std::byte* payload) {
       break;
     }
     case RecordKind::kAnnotationBegin:
-      annotations_.push_back({time_ns(), NameIid(header, payload)});
-      batches.opened = true;
+      BeginAnnotation(header, payload);
       break;
     case RecordKind::kAnnotationEnd:
-      if (annotations_.empty()) break;  // its begin was lost or before the session
-      batches.annotations.push_back(
-          {annotations_.back().begin_ns, time_ns(), annotations_.back().name_iid, thread_iid_});
-      annotations_.pop_back();
-      ++batches.events;
+      EndAnnotation(header, payload);
       break;
     case RecordKind::kMark:
       batches.marks.push_back({time_ns(), NameIid(header, payload), thread_iid_});
@@ -231,6 +226,39 @@ void RingDecoder::ExitCall(const RecordHeader& header, const std::byte* payload)
   }
   AddTo(context_.counts.calls, 1);
   ++context_.batches.events;
+}
+
+// Annotations whose ends were lost, as the place of the next record tells, will not end: their begins are lost with
+// them.
+ring::AnnotationPlace RingDecoder::DropUnended(const std::byte* payload) {
+  ring::AnnotationPlace place{};
+  std::memcpy(&place, payload, sizeof place);
+  while (!annotations_.empty() && annotations_.back().depth >= place.lost_depth) {
+    const uint64_t begin_ns = annotations_.back().begin_ns;
+    context_.AddLoss(LossReason::kRingFull, EventKind::kMarker, thread_iid_, 1, begin_ns, begin_ns);
+    annotations_.pop_back();
+  }
+  return place;
+}
+
+void RingDecoder::BeginAnnotation(const RecordHeader& header, const std::byte* payload) {
+  const ring::AnnotationPlace place = DropUnended(payload);
+  annotations_.push_back({context_.clock.ToNs(header.stamp), NameIid(header, payload + sizeof place), place.depth});
+  context_.batches.opened = true;
+}
+
+void RingDecoder::EndAnnotation(const RecordHeader& header, const std::byte* payload) {
+  const ring::AnnotationPlace place = DropUnended(payload);
+  if (place.depth == 0) return;  // its begin was before the session
+  const uint64_t now_ns = context_.clock.ToNs(header.stamp);
+  if (annotations_.empty() || annotations_.back().depth != place.depth) {  // its begin was lost
+    context_.AddLoss(LossReason::kRingFull, EventKind::kMarker, thread_iid_, 1, now_ns, now_ns);
+    return;
+  }
+  const OpenAnnotation& open = annotations_.back();
+  context_.batches.annotations.push_back({open.begin_ns, now_ns, open.name_iid, thread_iid_});
+  ++context_.batches.events;
+  annotations_.pop_back();
 }
 
 void RingDecoder::DefineSymbol(const RecordHeader& header, const std::byte* payload) {

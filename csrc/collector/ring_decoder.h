@@ -53,6 +53,7 @@ class RingDecoder {
   struct OpenAnnotation {
     uint64_t begin_ns;
     uint32_t name_iid;
+    uint32_t depth;
   };
   // Calls visit(uint32_t& iid) for every name that is still needed, always in the same order.
   template <typename Visitor>
@@ -62,6 +63,9 @@ class RingDecoder {
   void Visit(const ring::RecordHeader& header, const std::byte* payload);
   void EnterCall(const ring::RecordHeader& header, const std::byte* payload);
   void ExitCall(const ring::RecordHeader& header, const std::byte* payload);
+  void BeginAnnotation(const ring::RecordHeader& header, const std::byte* payload);
+  void EndAnnotation(const ring::RecordHeader& header, const std::byte* payload);
+  ring::AnnotationPlace DropUnended(const std::byte* payload);
   void DefineSymbol(const ring::RecordHeader& header, const std::byte* payload);
   uint32_t SymbolIid(uint64_t pointer) const;
   uint32_t NameIid(const ring::RecordHeader& header, const std::byte* name);

@@ -16,8 +16,8 @@
 //   kCallExit         return code                CUPTI's id      allocate: address (else nothing)
 //   kSymbol           –                          length          pointer, then the characters it points to
 //   kStep             –                          –               samples, tokens (int64, -1 = not given)
-//   kAnnotationBegin  –                          length          name
-//   kAnnotationEnd    –                          –               –
+//   kAnnotationBegin  –                          length          AnnotationPlace, name
+//   kAnnotationEnd    –                          –               AnnotationPlace
 //   kMark             –                          length          name
 //   kCounter          –                          length          value (double), name
 //   kClockPair        –                          width in ns     CUPTI's time, host time in ns
@@ -69,6 +69,14 @@ struct CallTarget {
   uint64_t stream;  // handle
 };
 static_assert(sizeof(CallTarget) == 16);
+
+// By which an end finds its begin, whatever was lost between them.
+struct AnnotationPlace {
+  static constexpr uint32_t kNone = UINT32_MAX;
+  uint32_t depth;       // 1: the outermost of the thread; 0: an end that has no begin in this session
+  uint32_t lost_depth;  // least depth of those annotation records of the thread that were lost just before this one
+};
+static_assert(sizeof(AnnotationPlace) == 8);
 
 inline constexpr size_t WordsFor(size_t bytes) { return (bytes + 7) / 8; }
 

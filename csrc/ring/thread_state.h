@@ -53,6 +53,13 @@ struct OpenCall {
   uint32_t correlation = 0;
 };
 
+// Where in its annotations the thread is. Producer.
+struct AnnotationState {
+  uint32_t session = 0;
+  uint32_t depth = 0;
+  uint32_t lost_depth = AnnotationPlace::kNone;
+};
+
 struct ThreadState {
   ThreadState(std::byte* data, size_t capacity) noexcept : ring(data, capacity) {}
 
@@ -60,6 +67,7 @@ struct ThreadState {
 
   // Producer.
   OpenCall open_call;
+  AnnotationState annotations;
   uint64_t callback_count = 0;
   uint32_t symbol_epoch = 0;
   static constexpr size_t kSymbolSlots = 1024;

@@ -607,6 +607,93 @@ TEST_CASE("losses alone are in the file within a second") {
   CHECK(run.collector().counts().lost.load() == 3);
 }
 
+TEST_CASE("what a full ring takes of an annotation takes that annotation, and no other gets its begin or end") {
+  Run run;
+  run.Launch(1);
+  run.Poll();
+  const auto lose = [&](const auto& emit) {  // costs one mark, too
+    const ring::SpscByteRing& ring = ring::Current()->ring;
+    size_t pending = 0;
+    do {
+      pending = ring.Pending();
+      source::EmitMark("");
+    } while (ring.Pending() != pending);
+    emit();
+    run.Poll();
+  };
+  const auto end = [] { source::EmitAnnotationEnd(); };
+  std::vector<std::string> expected;
+  uint64_t lost = 0;
+  source::EmitAnnotationEnd();  // of before the session: neither a row nor a loss
+  SECTION("a begin") {
+    source::EmitAnnotationBegin("outer");
+    lose([] { source::EmitAnnotationBegin("lost"); });
+    end();
+    source::EmitAnnotationBegin("inner");
+    end();
+    end();
+    expected = {"inner", "outer"};
+    lost = 2;
+  }
+  SECTION("an end") {
+    source::EmitAnnotationBegin("outer");
+    source::EmitAnnotationBegin("unended");
+    lose(end);
+    source::EmitAnnotationBegin("inner");
+    end();
+    end();
+    expected = {"inner", "outer"};
+    lost = 2;
+  }
+  SECTION("an end, and the begin of the next") {
+    source::EmitAnnotationBegin("unended");
+    lose([&] {
+      end();
+      source::EmitAnnotationBegin("lost");
+    });
+    end();
+    lost = 4;
+  }
+  SECTION("one that was whole") {
+    source::EmitAnnotationBegin("outer");
+    lose([&] {
+      source::EmitAnnotationBegin("lost");
+      end();
+    });
+    end();
+    expected = {"outer"};
+    lost = 2;
+  }
+  run.Finish();
+
+  const v1::TraceFile file = run.Parse();
+  std::map<uint32_t, std::string> strings;
+  std::vector<std::string> names;
+  for (const v1::Chunk& chunk : file.chunks()) {
+    for (const v1::InternedString& entry : chunk.body().strings()) strings[entry.iid()] = entry.value();
+    for (const v1::Annotation& row : chunk.body().annotations()) names.push_back(strings.at(row.name_iid()));
+  }
+  CHECK(names == expected);
+  CHECK(Lost(file, v1::LOSS_REASON_RING_FULL) == lost + 1);
+}
+
+TEST_CASE("an annotation that a session cuts does not shift those of the next") {
+  {
+    Run run;
+    source::EmitAnnotationBegin("cut");
+  }
+  source::EmitAnnotationEnd();
+  Run run;
+  run.Launch(1);
+  source::EmitAnnotationEnd();  // of one that began while nobody listened
+  source::EmitAnnotationBegin("whole");
+  source::EmitAnnotationEnd();
+  run.Finish();
+  const v1::TraceFile file = run.Parse();
+  CHECK(file.chunks(0).body().annotations_size() == 1);
+  CHECK(Lost(file, v1::LOSS_REASON_RING_FULL) == 0);
+}
+
 TEST_CASE("calls, markers and what is open at a cut") {
   Run run;
   source::EmitAnnotationBegin("outer");
