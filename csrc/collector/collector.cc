@@ -178,6 +178,7 @@ size_t Collector::Poll() {
   ring::ActivityBuffer buffer;
   while (ring::Pool().Next(&buffer)) buffers_.push_back(buffer);
   DrainRings();
+  TakeLosses();
   const size_t buffers = buffers_.size();
   for (const ring::ActivityBuffer& filled : buffers_) {
     if (filled.valid != 0) {
@@ -192,7 +193,6 @@ size_t Collector::Poll() {
     if (PendingBytes() >= kChunkBytes) Cut();
   }
   buffers_.clear();
-  TakeLosses();
   const Batches& batches = context_.batches;
   const bool due = base::NowNs() - last_cut_ns_ >= kChunkNs;
   // A process that loses everything and then hangs has no rows: its losses are what there is to tell.

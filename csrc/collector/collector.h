@@ -1,6 +1,7 @@
 // The one thread that empties rings and activity buffers, decodes them, and cuts chunks.
 //
-//   every few ms:  filled buffers are taken, then rings are drained, then the buffers are decoded. In this order a
+//   every few ms:  filled buffers are taken, then rings and losses are drained, then the buffers are decoded. In this
+//   order a
 //                  device record always finds the call that made it, because enters are published at enter.
 //   at 256 KiB or 0.9 s, whichever is first: a chunk goes to the sink, if there is anything to tell.
 //

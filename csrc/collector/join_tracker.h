@@ -42,7 +42,9 @@ class JoinTracker {
   void AddFirst(uint64_t correlation) { first_ = std::min(first_, correlation); }
   // What is above the newest id is from before the first wrap.
   bool IsBeforeFirst(uint64_t correlation) const { return correlation < first_ || correlation > newest_; }
-  bool IsBehindLastCall(uint64_t correlation) const { return correlation >= end_; }
+  // A call that was lost is no call to be joined, but there was one with this id.
+  void AddLostCall(uint64_t correlation) { last_lost_ = std::max(last_lost_, correlation); }
+  bool IsBehindLastCall(uint64_t correlation) const { return correlation >= end_ && correlation > last_lost_; }
 
   bool HasCall(uint64_t correlation) const {
     if (correlation >= end_ || end_ - correlation > kWindow) return false;
@@ -76,6 +78,7 @@ class JoinTracker {
   bool seeded_ = false;
   uint64_t newest_ = 0;
   uint64_t first_ = UINT64_MAX;
+  uint64_t last_lost_ = 0;
   uint64_t end_ = 0;
   std::vector<uint64_t> words_ = std::vector<uint64_t>(kWindow / 64);
 };

@@ -77,6 +77,7 @@ void RingDecoder::TakeLosses() {
   uint64_t first = 0;
   uint64_t last = 0;
   if (const uint64_t count = state_->lost_calls.Take(&first, &last)) {
+    context_.joins.AddLostCall(context_.joins.Unwrap(state_->last_lost_call.load(std::memory_order_relaxed)));
     context_.AddLoss(LossReason::kRingFull, EventKind::kCall, thread_iid_, count, context_.clock.ToNs(first),
                      context_.clock.ToNs(last));
   }

@@ -79,6 +79,7 @@ struct ThreadState {
   std::atomic<uint64_t> sampled_callbacks{0};
   std::atomic<uint64_t> sampled_ticks{0};
   LossCell lost_calls;
+  std::atomic<uint32_t> last_lost_call{0};  // correlation id; before the loss is added
   LossCell lost_markers;
 
   // Set before the thread's first event; a new value for each thread that gets this state.

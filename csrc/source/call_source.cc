@@ -135,6 +135,7 @@ void Enter(ThreadState* thread, const CallDescriptor& call, uint32_t domain, uin
   const size_t bytes = kEnterBytes + operands * 8;
   std::byte* record = thread->ring.Reserve(bytes, kLongestExitBytes);
   if (record == nullptr) {
+    thread->last_lost_call.store(data->correlation, std::memory_order_relaxed);
     thread->lost_calls.Add(now);
     return;
   }

@@ -553,15 +553,18 @@ TEST_CASE("kernels of calls from after the session's end are no loss, those of l
   const uint64_t before = gpuperf::base::NowNs();
   source::EmitClockPair(before, before + kAhead, 10);
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ring::Current()->last_lost_call = 203;
+  ring::Current()->lost_calls.Add(gpuperf::base::Stamp());
   source::SetActive(false);
   const uint64_t after = gpuperf::base::NowNs() + kAhead;
   run.Deliver(std::vector<cupti::KernelRecord>{
       Run::Kernel(205, after, after + 10),                      // launched when nobody listened any more
       Run::Kernel(206, before + kAhead, before + kAhead + 10),  // began before that: its call is lost
-      Run::Kernel(150, after, after + 10),                      // later calls were seen: so is this one's
+      Run::Kernel(150, after, after + 10),                      // later calls were seen: this one's is lost
+      Run::Kernel(203, after, after + 10),                      // known to be lost
   });
   run.Finish();
-  CHECK(Lost(run.Parse(), v1::LOSS_REASON_NO_LAUNCH) == 2);
+  CHECK(Lost(run.Parse(), v1::LOSS_REASON_NO_LAUNCH) == 3);
 }
 
 TEST_CASE("records without their calls wait in bounded memory, and each is counted once") {
@@ -591,6 +594,7 @@ TEST_CASE("losses alone are in the file within a second") {
   REQUIRE(run.files().size() == 1);
   const uint64_t now = gpuperf::base::NowNs();
   // The ring was full and the pool empty, and then the process hangs.
+  ring::Current()->last_lost_call = 3;
   ring::Current()->lost_calls.Add(gpuperf::base::Stamp());
   ring::Current()->lost_calls.Add(gpuperf::base::Stamp());
   refused.Add(now);

@@ -36,6 +36,9 @@ TEST_CASE("what lies before the first call that was surely seen is told from wha
   tracker.AddCall(12);
   CHECK_FALSE(tracker.IsBehindLastCall(12));
   CHECK(tracker.IsBehindLastCall(13));
+  tracker.AddLostCall(14);
+  CHECK_FALSE(tracker.IsBehindLastCall(13));
+  CHECK(tracker.IsBehindLastCall(15));
 }
 
 TEST_CASE("calls are known by their ids until four million later") {
