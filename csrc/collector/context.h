@@ -56,10 +56,13 @@ struct Context {
     }
   }
 
-  // The call will not come. A loss, unless it was made when not all calls were seen yet or any more.
+  // The call will not come. A loss, unless it was made when not all calls were seen yet or any more, or so long ago
+  // that nobody remembers: a thread that polls makes four million calls while one kernel runs. The reader joins these,
+  // too.
   void GiveUp(const Unjoined& record) {
     // CUPTI's clock conversion lets a kernel begin some microseconds before its launch.
     constexpr int64_t kClockSlackNs = 100'000;
+    if (joins.IsForgotten(record.correlation)) return;
     const ring::CallSpan& span = ring::TracedCalls();
     if (span.begin.load(std::memory_order_relaxed) != 0 && joins.IsBeforeFirst(record.correlation)) return;
     const uint64_t end = span.end.load(std::memory_order_relaxed);

@@ -46,8 +46,11 @@ class JoinTracker {
   void AddLostCall(uint64_t correlation) { last_lost_ = std::max(last_lost_, correlation); }
   bool IsBehindLastCall(uint64_t correlation) const { return correlation >= end_ && correlation > last_lost_; }
 
+  // So many calls came since that nothing is known of this one any more.
+  bool IsForgotten(uint64_t correlation) const { return correlation < end_ && end_ - correlation > kWindow; }
+
   bool HasCall(uint64_t correlation) const {
-    if (correlation >= end_ || end_ - correlation > kWindow) return false;
+    if (correlation >= end_ || IsForgotten(correlation)) return false;
     return (words_[Word(correlation)] & Bit(correlation)) != 0;
   }
 

@@ -534,6 +534,15 @@ TEST_CASE("kernels of calls from before all callbacks were on are no loss, those
   CHECK(Lost(run.Parse(), v1::LOSS_REASON_NO_LAUNCH) == 1);
 }
 
+TEST_CASE("a kernel whose call lies millions of calls back is no loss") {
+  Run run;
+  run.Launch(100);
+  run.Launch(5'000'000);
+  run.Deliver(std::vector<cupti::KernelRecord>{Run::Kernel(100, 1000, 2000), Run::Kernel(4'999'999, 2000, 3000)});
+  run.Finish();
+  CHECK(Lost(run.Parse(), v1::LOSS_REASON_NO_LAUNCH) == 1);  // of a call that is remembered not to have been
+}
+
 TEST_CASE("kernels of calls from before the session are no loss when ids wrap in between") {
   Run run;
   ring::TracedCalls().begin = gpuperf::base::Stamp();
