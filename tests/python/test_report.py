@@ -209,6 +209,15 @@ def test_a_killed_process_leaves_a_file_that_was_not_closed(pb, tmp_path, capsys
     assert "no record lost while tracing" in out.splitlines()[0]
 
 
+@pytest.mark.parametrize(("closed", "says"), [(True, "was not over when the session ended"), (False, "did not return")])
+def test_a_call_that_an_orderly_end_cut_is_no_hang(pb, tmp_path, capsys, closed, says):
+    chunk = body(pb)
+    chunk.open_calls.add(thread_iid=1, call_site_iid=1, correlation=99, enter_host_ns=10_000_000)
+    encoded = trace_builder.chunk(chunk, 0, checkpoint=True, first=1_000_000, last=11_000_000)
+    _, out, _ = run(capsys, "report", write(tmp_path, trace_builder.file(file_header(pb), [encoded], closed=closed)))
+    assert f"begun 9.00 ms in, {says}" in " ".join(out.split())
+
+
 @pytest.mark.parametrize("verb", ["report", "dump"])
 @pytest.mark.parametrize(
     ("data", "says"),

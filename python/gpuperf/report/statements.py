@@ -93,7 +93,8 @@ def notes(trace: Summary) -> Iterator[str]:
         yield f"damage: and {units.count(facts['damage_count'] - shown)} more (gpuperf dump shows them)"
     for call in facts["unfinished_calls"][:shown]:
         began = _since_start(trace, call["enter_host_ns"])
-        yield f"{call['function'] or 'a call'} of thread {call['tid'] or '?'}, begun {began}, did not return"
+        end = "was not over when the session ended" if facts["cleanly_closed"] else "did not return"
+        yield f"{call['function'] or 'a call'} of thread {call['tid'] or '?'}, begun {began}, {end}"
     for warning in (trace["run"] or {}).get("warnings", []):
         yield f"warning: {warning}"
 
