@@ -570,6 +570,74 @@ def test_a_child_forked_before_a_session_may_have_its_own(machine: Machine) -> N
     assert calls(machine.read("child.gpuperf")) == 10
 
 
+def test_a_child_forked_in_the_middle_of_a_start_is_silent(machine: Machine) -> None:
+    done = machine.python(
+        """
+        import os, signal, threading, time, gpuperf
+        starting = threading.Thread(target=lambda: gpuperf.start("x.gpuperf"))
+        starting.start()
+        time.sleep(0.3)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # ends it if anything of ours waits for a lock that the parent holds
+            print(gpuperf.stats(), gpuperf.start("child.gpuperf"), flush=True)
+            gpuperf.step()
+            gpuperf.stop()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        starting.join()
+        work()
+        gpuperf.stop()
+        """,
+        GPUPERF_FAKE_CUINIT_MS="1000",
+    )
+    assert "False" in done.stdout
+    assert machine.traces() == ["x.gpuperf"]
+    assert machine.read("x.gpuperf").clean
+
+
+def test_a_child_forked_after_a_start_that_failed_may_have_its_own(machine: Machine) -> None:
+    machine.python(
+        """
+        import os, signal, gpuperf
+        os.environ["GPUPERF_FAKE_CUINIT"] = "100"
+        assert gpuperf.start("parent.gpuperf") is False
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            del os.environ["GPUPERF_FAKE_CUINIT"]
+            assert gpuperf.start("child.gpuperf") is True
+            work()
+            gpuperf.stop()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        """
+    )
+    assert machine.traces() == ["child.gpuperf"]
+    assert machine.read("child.gpuperf").clean
+
+
+def test_cuda_initialised_in_one_thread_while_another_starts(machine: Machine) -> None:
+    machine.python(
+        """
+        import signal, threading, time, gpuperf
+        signal.alarm(30)
+        initialising = threading.Thread(target=work)
+        initialising.start()
+        time.sleep(0.2)
+        assert gpuperf.start("x.gpuperf") is True
+        initialising.join()
+        work()
+        gpuperf.stop()
+        """,
+        GPUPERF_FAKE_CUINIT_MS="1000",
+        GPUPERF_OUTPUT="injected.gpuperf",
+        CUDA_INJECTION64_PATH=machine.gpuperf("lib").stdout.strip(),
+    )
+    assert machine.traces() == ["x.gpuperf"]
+    assert calls(machine.read("x.gpuperf")) >= 10
+
+
 def test_another_holder_of_cupti_costs_one_line(machine: Machine) -> None:
     done = machine.python(
         """
