@@ -273,11 +273,8 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
   const Ranks ranks = ReadRanks();
   const trace::OutputPlan plan = PlanOutput(process, options, ranks);
   if (!options.output.empty()) {
-    if (!options.force && trace::StoodBeforeRun(plan)) {
-      return Refuse(
-          process, GPUPERF_OUTPUT_EXISTS,
-          Format("%s exists already; choose another name or pass -f/--force to replace it", plan.path.c_str()));
-    }
+    const std::string old = options.force ? "" : trace::StoodBeforeRun(plan);
+    if (!old.empty()) return Refuse(process, GPUPERF_OUTPUT_EXISTS, trace::AlreadyExists(old));
     if (!Writable(plan.path, &why)) return Refuse(process, GPUPERF_OUTPUT_UNWRITABLE, why);
   }
 

@@ -288,6 +288,16 @@ def test_force_removes_the_old_trace_with_its_parts_and_nothing_else(tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["old.gpuperf.00011", "old.gpuperf.txt", "other", "ran"]
 
 
+def test_parts_alone_are_a_trace_that_stands_there(tmp_path: Path) -> None:
+    (tmp_path / "old.gpuperf.0002").write_text("precious")
+    (tmp_path / "a-r3.gpuperf.0001").write_text("precious")
+    assert "old.gpuperf.0002 exists" in refused("-o", "old.gpuperf", *JOB, cwd=tmp_path, code=2)
+    assert "a-r3.gpuperf.0001 exists" in refused("-o", "a-r%r.gpuperf", *JOB, cwd=tmp_path, code=2)
+    assert (tmp_path / "old.gpuperf.0002").read_text() == "precious"
+    assert gpuperf("run", "-f", "-o", "old.gpuperf", *JOB, cwd=tmp_path).returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-r3.gpuperf.0001", "ran"]
+
+
 @pytest.mark.parametrize("bad", ["nosuchprogram", "./nosuchprogram"])
 def test_force_removes_nothing_if_the_job_cannot_start(bad: str, tmp_path: Path) -> None:
     (tmp_path / "old.gpuperf").touch()

@@ -44,6 +44,7 @@ in front runs with this Python.
   gpuperf run -f -o run.gpuperf ./my_cuda_program"""
 
 _PLACEHOLDER = re.compile(r"(%.)")
+_PART = ".[0-9][0-9][0-9][0-9]"  # behind the name of a trace: a further part
 _CLOCK_REALTIME_COARSE = 5  # of <time.h>: the clock that file systems stamp files with
 # Set by launchers of several processes. Not Slurm's SLURM_NTASKS, which a batch script sees too.
 _WORLD_SIZES = ("WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
@@ -216,7 +217,7 @@ def _output(given: dict[str, object]) -> tuple[str, bool]:
 
 
 def _claim(output: str, *, force: bool, start_ns: int) -> None:
-    """Refuses files that stand before the run, or removes them if `force`.
+    """Refuses traces, and further parts of one, that stand before the run, or removes them if `force`.
 
     A pattern is looked at as far as it is known now: %p is a new one in each process, so such a name is always free. A
     file of a sibling, which the same launcher started (`torchrun --no-python gpuperf run …`), is no old file. With
@@ -238,7 +239,9 @@ def _claim(output: str, *, force: bool, start_ns: int) -> None:
     if "%p" in pieces:
         return
     known = {"%%": "%", "%h": glob.escape(socket.gethostname()), "%r": "[0-9]*", "%s": "*"}
-    found = glob.glob("".join(known.get(piece, glob.escape(piece)) for piece in pieces))
+    pattern = "".join(known.get(piece, glob.escape(piece)) for piece in pieces)
+    # Parts count without their trace, too: the new one may grow into their names.
+    found = {*glob.glob(pattern), *glob.glob(pattern + _PART)}
     old = [name for name in sorted(found) if os.lstat(name).st_mtime_ns < start_ns]
     if not old:
         return
@@ -246,7 +249,7 @@ def _claim(output: str, *, force: bool, start_ns: int) -> None:
         more = f" and {len(old) - 1} more" if len(old) > 1 else ""
         raise OutputExistsError(f"{old[0]}{more} exists already: name another file with -o, or replace it with -f")
     if path is not None:
-        for name in (path, *part_files(path)):
+        for name in old:
             os.unlink(name)
 
 
@@ -254,11 +257,6 @@ def _plain(output: str) -> str | None:
     """The path that `output` stands for, None if it depends on the process."""
     pieces = _PLACEHOLDER.split(output)
     return None if {"%h", "%p", "%r", "%s"} & set(pieces) else "".join(pieces).replace("%%", "%")
-
-
-def part_files(path: str) -> list[str]:
-    """The further parts of the trace `path`: `path` with .0001, .0002 … behind it."""
-    return sorted(glob.glob(glob.escape(path) + ".[0-9][0-9][0-9][0-9]"))
 
 
 def _run_start_ns() -> int:
