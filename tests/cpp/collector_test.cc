@@ -682,7 +682,7 @@ TEST_CASE("rows that could not be written are lost from their first to their las
       losses = batches.losses;
       return true;
     }
-    bool TakeFailure() override { return writes_ == 1; }
+    bool failed() const override { return writes_ == 1; }
     void Close() override {}
     uint64_t begin_ns = 0;
     uint64_t end_ns = 0;
@@ -726,8 +726,13 @@ TEST_CASE("a disk that refuses loses events, says how many, and nothing else hap
     source::OnCallback(nullptr, cupti::kRuntimeDomain, kLaunchKernel, &data);
   }
   collector.Start();
-  collector.Stop({});
-  source::SetActive(false);
+  CHECK(collector.Flush(60'000));
   CHECK(writer.failed());
   CHECK(collector.counts().lost.load() == 11);
+  source::EmitMark("m");  // a failed sink stays failed: nothing is kept for later, and all is counted
+  CHECK(collector.Flush(60'000));
+  CHECK(writer.failed());
+  CHECK(collector.counts().lost.load() == 12);
+  collector.Stop({});
+  source::SetActive(false);
 }
