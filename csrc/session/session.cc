@@ -256,12 +256,13 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
   base::ChooseStamps();
   auto capture = std::make_unique<Capture>();
   std::string why;
+  if (DisabledByEnvironment()) return Refuse(process, GPUPERF_DISABLED, "GPUPERF_DISABLE is set");
   if (!ParseOptions(given, count, &capture->options, &why)) return Refuse(process, GPUPERF_INVALID_OPTION, why);
   const Options& options = capture->options;
   LogLevel level = LogLevel::kWarning;
   base::ParseLogLevel(options.log, &level);
   base::SetLogLevel(level);
-  if (options.disable) return Refuse(process, GPUPERF_DISABLED, "GPUPERF_DISABLE is set");
+  if (options.disable) return Refuse(process, GPUPERF_DISABLED, "the option disable is set");
   // `gpuperf run` has said it once, for all processes of the job.
   if (options.run_start_ns == 0) {
     for (const std::string& variable : UnknownVariables()) {

@@ -115,10 +115,10 @@ def run(args: argparse.Namespace) -> int:
     command = _complete(args.command)
     _check_runnable(command[0])
     given = {option.keyword: getattr(args, option.keyword, None) for option in options.table()}
-    for sentence in options.unknown_variables(os.environ):
-        warn(sentence)
     environment = dict(os.environ)
     if not is_on("GPUPERF_DISABLE"):
+        for sentence in options.unknown_variables(os.environ):
+            warn(sentence)
         environment.update(_capture_environment(given))
     sys.stdout.flush()
     sys.stderr.flush()
@@ -191,7 +191,7 @@ def _capture_environment(given: dict[str, object]) -> dict[str, str]:
     options.check(given)
     start_ns = _run_start_ns()
     output, force = _output(given)
-    if output:
+    if output != os.devnull:
         _claim(output, force=force, start_ns=start_ns)
     result["GPUPERF_OUTPUT"] = output
     result["GPUPERF_RUN_START_NS"] = str(start_ns)
@@ -200,19 +200,19 @@ def _capture_environment(given: dict[str, object]) -> dict[str, str]:
 
 
 def _output(given: dict[str, object]) -> tuple[str, bool]:
-    """The output name as the job gets it, and whether it may replace a file.
+    """The output name as the job gets it (/dev/null for no file), and whether it may replace a file.
 
     The job may change its folder before it uses CUDA, so the name is made absolute.
     """
     table = {option.keyword: option for option in options.table()}
     output, force = given["output"], given["force"]
     if output is None:
-        output = os.environ.get("GPUPERF_OUTPUT", table["output"].default)
+        output = os.environ.get("GPUPERF_OUTPUT") or table["output"].default
     if force is None:
         force = is_on("GPUPERF_FORCE")
-    output = str(output)
-    if output:
-        output = os.path.normpath(os.path.join(os.getcwd().replace("%", "%%"), output))
+    if not output:
+        return os.devnull, bool(force)
+    output = os.path.normpath(os.path.join(os.getcwd().replace("%", "%%"), str(output)))
     return output, bool(force)
 
 
