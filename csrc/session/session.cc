@@ -76,6 +76,7 @@ struct Process {
   std::unique_ptr<Capture> capture;  // the current or the last
   std::string error;
   std::vector<std::pair<std::string, std::string>> versions;
+  bool versions_told = true;        // all of `versions` are in the trace
   bool loaded_cupti = false;        // a session of ours was the first to load it
   std::set<std::string> own_paths;  // traces of earlier sessions of this process
   std::mutex info_mutex;            // guards what the flush thread adds: capture->run_info and versions
@@ -216,20 +217,25 @@ gpuperf_status EnableActivity(Process& process, Capture& capture) {
 
 void UpdateRunInfo(Process& process, Capture& capture) {
   capture.run_info.versions = process.versions;
+  process.versions_told = true;
   capture.collector->SetRunInfo(BuildRunInfo(capture.run_info));
 }
 
-// Flush thread: devices can be asked only once CUDA is up, and NVML takes its time.
+// Flush thread, each round: devices can be asked only once CUDA is up, and NVML takes its time; versions come when the
+// job imports torch. Not the ranks: another thread must not read the environment, which the job may be changing.
 void CompleteRunInfo(Process& process, Capture& capture) {
-  if (!capture.run_info.devices.empty()) return;
-  std::string devices = BuildDevices(*capture.driver);
-  if (devices.empty()) return;
+  std::string devices;
+  if (capture.run_info.devices.empty()) devices = BuildDevices(*capture.driver);
   const std::lock_guard<std::mutex> lock(process.info_mutex);
-  capture.run_info.devices = std::move(devices);
-  capture.run_info.driver_version = DriverVersion();
-  int version = 0;
-  capture.driver->DriverGetVersion(&version);
-  capture.run_info.cuda_driver_api = static_cast<uint32_t>(version);
+  if (!devices.empty()) {
+    capture.run_info.devices = std::move(devices);
+    capture.run_info.driver_version = DriverVersion();
+    int version = 0;
+    capture.driver->DriverGetVersion(&version);
+    capture.run_info.cuda_driver_api = static_cast<uint32_t>(version);
+  } else if (process.versions_told) {
+    return;
+  }
   UpdateRunInfo(process, capture);
 }
 
@@ -577,6 +583,7 @@ void SetVersion(const char* key, const char* value) noexcept {
   if (base::InForkedChild() || key == nullptr || value == nullptr) return;
   Process& process = TheProcess();
   const std::lock_guard<std::mutex> info_lock(process.info_mutex);
+  process.versions_told = false;
   for (auto& [known, text] : process.versions) {
     if (known == key) {
       text = value;

@@ -226,6 +226,25 @@ def test_an_unmodified_python_job_gets_what_an_import_gives(machine: Machine) ->
     assert calls(without) == calls(with_hooks) == 10
 
 
+def test_a_version_that_comes_late_is_in_the_trace_of_a_killed_process(machine: Machine) -> None:
+    job = """
+import os, gpuperf
+from gpuperf._libpath import load_core
+work()
+assert gpuperf.flush()  # the devices are told
+load_core().set_version("torch", "9.9")  # as the hook does when the job imports torch
+work()
+assert gpuperf.flush()
+os._exit(0)
+"""
+    machine.gpuperf("run", "-o", "x.gpuperf", "-c", JOB + job)
+    trace = machine.read("x.gpuperf")
+    assert not trace.clean
+    assert versions(trace)["torch"] == "9.9"
+    assert trace.run_info is not None
+    assert trace.run_info["devices"]
+
+
 def test_a_python_that_has_no_gpuperf_is_captured_without_hooks(machine: Machine) -> None:
     """-S: site-packages are not read, so neither is the start-up file, and `import gpuperf` fails."""
     machine.gpuperf("run", "-q", "-o", "x.gpuperf", "--", sys.executable, "-S", "-c", JOB + "work()")
