@@ -318,6 +318,15 @@ def test_parts_alone_are_a_trace_that_stands_there(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a-r3.gpuperf.0001", "ran"]
 
 
+def test_force_removes_files_only(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.gpuperf")
+    (tmp_path / "x.gpuperf.0001").mkdir()
+    for name, said in (("pipe.gpuperf", "pipe.gpuperf: it is no file"), ("x.gpuperf", "x.gpuperf.0001: it is no file")):
+        assert said in refused("-f", "-o", name, *JOB, cwd=tmp_path, code=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe.gpuperf", "x.gpuperf.0001"]
+    run_module._remove(str(tmp_path / "gone"))  # by a sibling that was faster: nothing is left to do
+
+
 @pytest.mark.parametrize("bad", ["nosuchprogram", "./nosuchprogram"])
 def test_force_removes_nothing_if_the_job_cannot_start(bad: str, tmp_path: Path) -> None:
     (tmp_path / "old.gpuperf").touch()

@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 import socket
+import stat
 import sys
 import time
 from pathlib import Path
@@ -242,7 +243,7 @@ def _claim(output: str, *, force: bool, start_ns: int) -> None:
     pattern = "".join(known.get(piece, glob.escape(piece)) for piece in pieces)
     # Parts count without their trace, too: the new one may grow into their names.
     found = {*glob.glob(pattern), *glob.glob(pattern + _PART)}
-    old = [name for name in sorted(found) if os.lstat(name).st_mtime_ns < start_ns]
+    old = [name for name in sorted(found) if _is_old(name, start_ns)]
     if not old:
         return
     if not force:
@@ -250,7 +251,32 @@ def _claim(output: str, *, force: bool, start_ns: int) -> None:
         raise OutputExistsError(f"{old[0]}{more} exists already: name another file with -o, or replace it with -f")
     if path is not None:
         for name in old:
+            _remove(name)
+
+
+def _is_old(name: str, start_ns: int) -> bool:
+    try:
+        return os.lstat(name).st_mtime_ns < start_ns
+    except FileNotFoundError:  # a sibling was faster
+        return False
+
+
+def _remove(name: str) -> None:
+    """Removes a file or a link, and nothing else: not a device, for example.
+
+    Raises:
+        OutputUnwritableError: it is something else, or cannot be removed.
+    """
+    try:
+        mode = os.lstat(name).st_mode
+        if is_file := stat.S_ISREG(mode) or stat.S_ISLNK(mode):
             os.unlink(name)
+    except FileNotFoundError:  # a sibling was faster
+        return
+    except OSError as error:
+        raise OutputUnwritableError(f"cannot replace {name}: {error.strerror}") from None
+    if not is_file:
+        raise OutputUnwritableError(f"cannot replace {name}: it is no file")
 
 
 def _plain(output: str) -> str | None:
