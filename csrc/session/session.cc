@@ -72,6 +72,7 @@ struct Process {
   std::unique_ptr<Capture> capture;  // the current or the last
   std::string error;
   std::vector<std::pair<std::string, std::string>> versions;
+  bool versions_told = true;         // all of `versions` are in the trace
   bool loaded_cupti = false;         // a session of ours was the first to load it
   bool cupti_stuck = false;          // the last stop did not get CUPTI back
   std::atomic<bool> started{false};  // a Start has come as far as having memory that no child inherits
@@ -207,20 +208,25 @@ gpuperf_status EnableActivity(Process& process, Capture& capture) {
 
 void UpdateRunInfo(Process& process, Capture& capture) {
   capture.run_info.versions = process.versions;
+  process.versions_told = true;
   capture.collector->SetRunInfo(BuildRunInfo(capture.run_info));
 }
 
-// Flush thread: devices can be asked only once CUDA is up, and NVML takes its time.
+// Flush thread, each round: devices can be asked only once CUDA is up, and NVML takes its time; versions come when the
+// job imports torch. Not the ranks: another thread must not read the environment, which the job may be changing.
 void CompleteRunInfo(Process& process, Capture& capture) {
-  if (!capture.run_info.devices.empty()) return;
-  std::string devices = BuildDevices(*capture.driver);
-  if (devices.empty()) return;
+  std::string devices;
+  if (capture.run_info.devices.empty()) devices = BuildDevices(*capture.driver);
   const std::lock_guard<std::mutex> lock(process.info_mutex);
-  capture.run_info.devices = std::move(devices);
-  capture.run_info.driver_version = DriverVersion();
-  int version = 0;
-  capture.driver->DriverGetVersion(&version);
-  capture.run_info.cuda_driver_api = static_cast<uint32_t>(version);
+  if (!devices.empty()) {
+    capture.run_info.devices = std::move(devices);
+    capture.run_info.driver_version = DriverVersion();
+    int version = 0;
+    capture.driver->DriverGetVersion(&version);
+    capture.run_info.cuda_driver_api = static_cast<uint32_t>(version);
+  } else if (process.versions_told) {
+    return;
+  }
   UpdateRunInfo(process, capture);
 }
 
@@ -247,12 +253,13 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
   base::ChooseStamps();
   auto capture = std::make_unique<Capture>();
   std::string why;
+  if (DisabledByEnvironment()) return Refuse(process, GPUPERF_DISABLED, "GPUPERF_DISABLE is set");
   if (!ParseOptions(given, count, &capture->options, &why)) return Refuse(process, GPUPERF_INVALID_OPTION, why);
   const Options& options = capture->options;
   LogLevel level = LogLevel::kWarning;
   base::ParseLogLevel(options.log, &level);
   base::SetLogLevel(level);
-  if (options.disable) return Refuse(process, GPUPERF_DISABLED, "GPUPERF_DISABLE is set");
+  if (options.disable) return Refuse(process, GPUPERF_DISABLED, "the option disable is set");
   // `gpuperf run` has said it once, for all processes of the job.
   if (options.run_start_ns == 0) {
     for (const std::string& variable : UnknownVariables()) {
@@ -264,11 +271,8 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
   const Ranks ranks = ReadRanks();
   const trace::OutputPlan plan = PlanOutput(process, options, ranks);
   if (!options.output.empty()) {
-    if (!options.force && trace::StoodBeforeRun(plan)) {
-      return Refuse(
-          process, GPUPERF_OUTPUT_EXISTS,
-          Format("%s exists already; choose another name or pass -f/--force to replace it", plan.path.c_str()));
-    }
+    const std::string old = options.force ? "" : trace::StoodBeforeRun(plan);
+    if (!old.empty()) return Refuse(process, GPUPERF_OUTPUT_EXISTS, trace::AlreadyExists(old));
     if (!Writable(plan.path, &why)) return Refuse(process, GPUPERF_OUTPUT_UNWRITABLE, why);
   }
 
@@ -556,6 +560,7 @@ void SetVersion(const char* key, const char* value) noexcept {
   if (base::InForkedChild() || key == nullptr || value == nullptr) return;
   Process& process = TheProcess();
   const std::lock_guard<std::mutex> info_lock(process.info_mutex);
+  process.versions_told = false;
   for (auto& [known, text] : process.versions) {
     if (known == key) {
       text = value;
