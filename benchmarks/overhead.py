@@ -148,6 +148,8 @@ def overhead(
         for mode in ("none", "baseline", "gpuperf"):
             medians = [block.median for block in blocks if block.mode == mode]
             rows.append(row(f"{name}.step.{mode}", quantile(medians, 0.5) * 1e3, "ms"))
+            issue = [second for block in answer["blocks"] if block["mode"] == mode for second in block["issue"]]
+            rows.append(row(f"{name}.issue.{mode}", quantile(issue, 0.5) * 1e3, "ms"))
         rows.append(row(f"{name}.ratios", to_baseline.blocks, "ratios", better="higher", bar=FEWEST_RATIOS))
         rows.append(row(f"{name}.lost", answer["gpuperf"]["lost"], "records", bar=0))
         for mode in ("profiler-cuda", "profiler-cpu-cuda") if profiler_units else ():

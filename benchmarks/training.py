@@ -1,7 +1,7 @@
 """Runs reference steps in this process and says how long each took. run.py starts it; it prints one JSON object.
 
     python benchmarks/training.py interleaved WORKLOAD MODE,MODE… [--units N] [--steps N] [--time-limit S]
-        blocks of the modes in turn, A B C C B A: {"blocks": [{"mode", "seconds": […]}]}
+        blocks of the modes in turn, A B C C B A: {"blocks": [{"mode", "seconds": […], "issue": […]}]}
     python benchmarks/training.py session WORKLOAD MODE [--steps N]
         one session of a mode: host and GPU memory before it and in it, what was recorded
     python benchmarks/training.py server WORKLOAD MODE
@@ -42,17 +42,21 @@ class Training:
     def __init__(self, workload: str, device: str = "cuda") -> None:
         self._step: Callable[[], None] = getattr(torch_steps, workload)(device)
         self._synchronize: Callable[[], None] = torch.cuda.synchronize if device == "cuda" else lambda: None
+        self.issue: list[float] = []  # of the last run, per step: seconds until all its work was issued
         self.run(WARM_UP)
 
     def run(self, steps: int) -> list[float]:
         """Runs steps; the seconds of each."""
         clock = time.perf_counter_ns
         seconds = []
+        self.issue = []
         for _ in range(steps):
             begin = clock()
             self._step()
+            issued = clock()
             self._synchronize()
             seconds.append((clock() - begin) / 1e9)
+            self.issue.append((issued - begin) / 1e9)
         return seconds
 
     def block(self, mode: Mode, steps: int) -> list[float]:
@@ -127,9 +131,11 @@ def interleaved(options: argparse.Namespace) -> dict[str, Any]:
             if at % unit == 0 and time.monotonic() > deadline:
                 print(f"{options.workload}: time limit after {at} blocks", file=sys.stderr)
                 if at:  # the closing block of the first mode
-                    blocks.append({"mode": names[0], "seconds": training.block(modes[names[0]], options.steps)})
+                    seconds = training.block(modes[names[0]], options.steps)
+                    blocks.append({"mode": names[0], "seconds": seconds, "issue": training.issue})
                 break
-            blocks.append({"mode": name, "seconds": training.block(modes[name], options.steps)})
+            seconds = training.block(modes[name], options.steps)
+            blocks.append({"mode": name, "seconds": seconds, "issue": training.issue})
         gpuperf = makers.gpuperf
         counts = {"kernels": gpuperf.kernels, "bytes": gpuperf.bytes, "lost": gpuperf.lost}
     return {"workload": options.workload, "blocks": blocks, "gpuperf": counts}

@@ -83,6 +83,7 @@ stage_test() {
 
 # measure ARGUMENTS…: run.py with them, and its table.
 measure() {
+  echo "${GPUPERF_TREE:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}" >"$out/$stage.tree"
   tail_lines=80 step "$*" env -u GPUPERF_TREE "$python" benchmarks/run.py "$@" --json "$out/$stage.json" --keep "$out" &&
     tac "$log" | sed '/^figure /q' | tac
 }

@@ -69,8 +69,15 @@ def tests_section(tests: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def bench_section(rows: list[dict[str, Any]]) -> list[str]:
-    """The benchmark table."""
+def read_figures(path: Path, tree: str) -> list[dict[str, Any]]:
+    """Figures with the tree they were taken on: BENCH.tree beside BENCH.json names it, else it is the tests'."""
+    beside = path.with_suffix(".tree")
+    taken_on = beside.read_text().strip() if beside.exists() else tree
+    return [row | {"tree": taken_on} for row in json.loads(path.read_text())]
+
+
+def bench_section(rows: list[dict[str, Any]], tree: str) -> list[str]:
+    """The benchmark table; figures of another tree than the tests' say so."""
     lines = ["## 7. Speed and memory", ""]
     if not rows:
         return [*lines, "Not run.", ""]
@@ -80,7 +87,8 @@ def bench_section(rows: list[dict[str, Any]]) -> list[str]:
         sign = "≥" if row["better"] == "higher" else "≤"
         bar, aim = (f"{sign} {text_of(row[key])}" if row[key] is not None else "" for key in ("bar", "aim"))
         verdict = "" if row["bar"] is None else "reached" if row["ok"] else "**MISSED**"
-        lines.append(f"| {row['name']} | {text_of(row['value'])} | {row['unit']} | {bar} | {aim} | {verdict} |")
+        name = row["name"] if row["tree"] == tree else f"{row['name']} (tree `{row['tree']}`)"
+        lines.append(f"| {name} | {text_of(row['value'])} | {row['unit']} | {bar} | {aim} | {verdict} |")
     return [*lines, ""]
 
 
@@ -107,7 +115,7 @@ def page(results: dict[str, Any], rows: list[dict[str, Any]]) -> str:
         f"| figures with a bar | {sum(row['ok'] for row in bars)} of {len(bars)} reached |",
         "",
         *tests_section(tests),
-        *bench_section(rows),
+        *bench_section(rows, results["tree"]),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -123,7 +131,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         results = json.loads(options.tests.read_text())
         # A later file replaces figures of the same name.
-        rows = {row["name"]: row for path in options.benches for row in json.loads(path.read_text())}
+        rows = {row["name"]: row for path in options.benches for row in read_figures(path, results["tree"])}
     except (OSError, ValueError) as error:
         print(f"write_verification: {error}", file=sys.stderr)
         return 3

@@ -8,16 +8,16 @@ std::atomic<bool> g_in_forked_child{false};
 
 namespace {
 
-std::atomic<void (*)()> g_child_function{nullptr};
+std::atomic<bool (*)()> g_child_function{nullptr};
 
 void Child() {
-  g_in_forked_child.store(true, std::memory_order_relaxed);
-  if (auto* function = g_child_function.load(std::memory_order_relaxed)) function();
+  auto* function = g_child_function.load(std::memory_order_relaxed);
+  if (function()) g_in_forked_child.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace
 
-void ArmForkGuard(void (*in_child)()) noexcept {
+void ArmForkGuard(bool (*in_child)()) noexcept {
   if (g_child_function.exchange(in_child, std::memory_order_relaxed) == nullptr) {
     pthread_atfork(nullptr, nullptr, Child);
   }

@@ -1,8 +1,9 @@
 // Silence in forked children. A child has our memory but none of our threads, and CUDA does not survive a fork, so
 // nothing of gpuperf may run there again: every entry asks InForkedChild() first.
 //
-// Arm() once, from any thread, before the first session. The child's handler only stores one atomic and calls the
-// function given (async-signal-safe: it may store to atomics and thread-locals, nothing else).
+// ArmForkGuard once, from any thread, before the first session touches CUDA or takes a lock. The child's handler calls
+// the function given, which says whether this child is to be silent (async-signal-safe: it may use atomics and
+// thread-locals, nothing else).
 #ifndef GPUPERF_BASE_FORK_GUARD_H_
 #define GPUPERF_BASE_FORK_GUARD_H_
 
@@ -14,7 +15,7 @@ extern std::atomic<bool> g_in_forked_child;
 
 inline bool InForkedChild() noexcept { return g_in_forked_child.load(std::memory_order_relaxed); }
 
-void ArmForkGuard(void (*in_child)()) noexcept;
+void ArmForkGuard(bool (*in_child)()) noexcept;
 
 }  // namespace gpuperf::base
 

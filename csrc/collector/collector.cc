@@ -293,7 +293,7 @@ void Collector::Cut() {
   batches.end_ns = last_cut_ns_ = base::NowNs();
 
   const bool written = sink_.Write(batches);
-  const bool failed = sink_.TakeFailure();
+  const bool failed = sink_.failed();
   if (!written && !failed) {
     batches.open_calls.clear();
     batches.open_annotations.clear();

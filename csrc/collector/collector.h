@@ -34,8 +34,8 @@ class ChunkSink {
   // Writes what is in `batches` (rows; new dictionary entries, or all of them when it starts a checkpoint, in which
   // case it says so in the tables' written marks). False: nothing was written and nothing is to be forgotten yet.
   virtual bool Write(Batches& batches) = 0;
-  // True once after a Write that failed for good: its rows are lost.
-  virtual bool TakeFailure() = 0;
+  // True from the first Write that failed for good on: its rows and all that come later are lost.
+  virtual bool failed() const = 0;
   // Ends the file. The last call.
   virtual void Close() = 0;
 };

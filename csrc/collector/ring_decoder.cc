@@ -66,6 +66,7 @@ void RingDecoder::StartThread(uint32_t generation) {
   open_ = Open{};
   annotations_.clear();
   for (Symbol& symbol : symbols_) symbol = Symbol{};
+  symbol_name_.clear();
   const uint32_t tid = state_->tid.load(std::memory_order_relaxed);
   Dictionaries& dictionaries = context_.batches.dictionaries;
   const std::string name = ThreadName(tid);
@@ -263,9 +264,11 @@ void RingDecoder::EndAnnotation(const RecordHeader& header, const std::byte* pay
 }
 
 void RingDecoder::DefineSymbol(const RecordHeader& header, const std::byte* payload) {
+  symbol_name_.append(reinterpret_cast<const char*>(payload + 8), header.correlation);
+  if (header.aux == ring::kSymbolGoesOn) return;
   Symbol& symbol = symbols_[ring::ThreadState::SymbolSlot(WordAt(payload, 0))];
-  symbol.pointer = WordAt(payload, 0);
-  symbol.iid = NameIid(header, payload + 8);
+  symbol = {WordAt(payload, 0), context_.batches.dictionaries.strings.Intern(symbol_name_)};
+  symbol_name_.clear();
 }
 
 uint32_t RingDecoder::SymbolIid(uint64_t pointer) const {

@@ -77,8 +77,9 @@ class RingDecoder {
   CallBatch calls_;
   Open open_;
   std::vector<OpenAnnotation> annotations_;
-  // Mirrors ThreadState::symbols slot by slot, so a launch's pointer is found without searching.
   std::vector<std::string> saved_names_;
+  std::string symbol_name_;  // what has come of a name that goes on
+  // Mirrors ThreadState::symbols slot by slot, so a launch's pointer is found without searching.
   std::vector<Symbol> symbols_ = std::vector<Symbol>(ring::ThreadState::kSymbolSlots);
 };
 

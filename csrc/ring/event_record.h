@@ -14,7 +14,7 @@
 //                                                                  copy, memset: destination, source, bytes
 //                                                                  allocate, free, memory: address, bytes
 //   kCallExit         return code                CUPTI's id      allocate: address (else nothing)
-//   kSymbol           –                          length          pointer, then the characters it points to
+//   kSymbol           1: goes on in the next     length          pointer, then characters that it points to
 //   kStep             –                          –               samples, tokens (int64, -1 = not given)
 //   kAnnotationBegin  –                          length          AnnotationPlace, name
 //   kAnnotationEnd    –                          –               AnnotationPlace
@@ -46,7 +46,8 @@ enum class RecordKind : uint8_t {
 
 inline constexpr uint16_t kDriverBit = 0x8000;
 inline constexpr size_t kMaxRecordBytes = 255 * 8;
-inline constexpr size_t kMaxNameBytes = 1024;  // longer names are cut
+inline constexpr size_t kMaxNameBytes = 1024;  // longer names are cut, but symbols go into several records
+inline constexpr uint16_t kSymbolGoesOn = 1;
 
 struct RecordHeader {
   uint8_t words;

@@ -17,6 +17,11 @@ __thread ThreadState* t_state __attribute__((tls_model("initial-exec"))) = nullp
 namespace {
 
 constexpr size_t kPage = 4096;
+// All rings together stay near this however many threads call CUDA: what is left of it is shared out in ever smaller
+// rings. At the smallest a thread may still make some 100,000 calls a second.
+constexpr size_t kRingBudget = size_t{32} << 20;
+constexpr size_t kRingShare = 8;  // of what is left, a ring gets 1/8 at most
+constexpr size_t kSmallestRing = size_t{64} << 10;
 
 std::atomic<size_t> g_ring_bytes{512 * 1024};
 std::atomic<size_t> g_total_bytes{0};
@@ -29,13 +34,23 @@ void OnThreadExit(void* state) {
   static_cast<ThreadState*>(state)->retired.store(true, std::memory_order_release);
 }
 
-pthread_key_t ThreadExitKey() {
-  static pthread_key_t key = [] {
-    pthread_key_t made{};
-    pthread_key_create(&made, OnThreadExit);
-    return made;
-  }();
-  return key;
+// Calls OnThreadExit when the calling thread ends. False: the process has no thread-specific key left.
+bool WatchThreadExit(ThreadState* state) noexcept {
+  struct Key {
+    pthread_key_t key{};
+    bool made = pthread_key_create(&key, OnThreadExit) == 0;
+  };
+  static const Key kKey;
+  return kKey.made && pthread_setspecific(kKey.key, state) == 0;
+}
+
+size_t NextRingBytes() noexcept {
+  const size_t wanted = g_ring_bytes.load(std::memory_order_relaxed);
+  const size_t total = g_total_bytes.load(std::memory_order_relaxed);
+  const size_t share = total < kRingBudget ? (kRingBudget - total) / kRingShare : 0;
+  size_t bytes = wanted;
+  while (bytes > share && bytes > kSmallestRing) bytes /= 2;
+  return bytes;
 }
 
 // A walk of all states, once in a thread's life: no second list to keep, no bound on how many wait, and one exchange
@@ -49,7 +64,7 @@ ThreadState* TakeRecycled() noexcept {
 }
 
 ThreadState* Make() noexcept {
-  const size_t ring_bytes = g_ring_bytes.load(std::memory_order_relaxed);
+  const size_t ring_bytes = NextRingBytes();
   const size_t state_bytes = (sizeof(ThreadState) + kPage - 1) / kPage * kPage;
   void* pages = base::MapPages(state_bytes + ring_bytes, /*resident=*/true);
   if (pages == nullptr) return nullptr;
@@ -67,6 +82,10 @@ ThreadState* CurrentSlow() noexcept {
   if (t_state == Gone() || base::InForkedChild()) return nullptr;
   ThreadState* state = TakeRecycled();
   if (state == nullptr) state = Make();
+  if (state != nullptr && !WatchThreadExit(state)) {  // it would never be drained to its end
+    state->unused.store(true, std::memory_order_release);
+    state = nullptr;
+  }
   if (state == nullptr) {
     g_unregistered.Add(base::NowNs());
     return nullptr;
@@ -78,7 +97,6 @@ ThreadState* CurrentSlow() noexcept {
   state->activity_rate.store(0, std::memory_order_relaxed);
   state->tid.store(static_cast<uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
   state->generation.fetch_add(1, std::memory_order_release);
-  pthread_setspecific(ThreadExitKey(), state);
   t_state = state;
   return state;
 }

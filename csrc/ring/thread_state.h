@@ -104,7 +104,7 @@ ThreadState* All() noexcept;
 // Collector: hands a retired and drained state to the next new thread.
 void Recycle(ThreadState* state) noexcept;
 
-// Bytes of each ring made from now on; a power of two.
+// Bytes of each ring made from now on; a power of two. A process with very many threads gets smaller ones.
 void SetRingBytes(size_t bytes) noexcept;
 
 // Memory in rings.

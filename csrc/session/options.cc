@@ -16,10 +16,13 @@ namespace {
 // Variables of the project's own tests and tools.
 constexpr std::string_view kOwnPrefixes[] = {"GPUPERF_TEST_", "GPUPERF_FAKE_", "GPUPERF_RECORD"};
 
+// As an output: none. "" says the same where it can be told from "not set", which a variable cannot.
+constexpr std::string_view kNoFile = "/dev/null";
+
 bool ParseValue(std::string_view text, bool* value) {
   if (text == "1" || text == "true" || text == "yes" || text == "on") {
     *value = true;
-  } else if (text == "0" || text == "false" || text == "no" || text == "off" || text.empty()) {
+  } else if (text == "0" || text == "false" || text == "no" || text == "off") {
     *value = false;
   } else {
     return false;
@@ -79,6 +82,12 @@ bool Given(const gpuperf_option* given, size_t count, const char* name, const ch
   return false;
 }
 
+// Set to nothing is not set, as shells have it.
+const char* Variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text != nullptr && *text != '\0' ? text : nullptr;
+}
+
 // The table's types are C++ names: bool_ and int_ for what users call bool and int.
 const char* TypeName(std::string_view type) {
   if (type == "bool_") return "bool";
@@ -115,6 +124,12 @@ bool Check(const Options& options, std::string* error) {
 
 }  // namespace
 
+bool DisabledByEnvironment() {
+  const char* text = Variable("GPUPERF_DISABLE");
+  bool disabled = false;
+  return text != nullptr && ParseValue(text, &disabled) && disabled;
+}
+
 bool ParseOptions(const gpuperf_option* given, size_t count, Options* options, std::string* error) {
   for (size_t i = 0; i < count; ++i) {
     bool known = false;
@@ -133,7 +148,7 @@ bool ParseOptions(const gpuperf_option* given, size_t count, Options* options, s
     const char* value = nullptr;                                                                                   \
     const char* source = option;                                                                                   \
     if (!Given(given, count, option, &value)) {                                                                    \
-      value = std::getenv(env);                                                                                    \
+      value = Variable(env);                                                                                       \
       source = env;                                                                                                \
     } else if (value == nullptr && std::strcmp(option, "output") == 0) {                                           \
       value = "";                                                                                                  \
@@ -146,6 +161,7 @@ bool ParseOptions(const gpuperf_option* given, size_t count, Options* options, s
   }
 #include "session/options.def"
 #undef GPUPERF_OPTION
+  if (options->output == kNoFile) options->output.clear();
   return Check(*options, error);
 }
 

@@ -1,5 +1,5 @@
 // Options of a session: one table (options.def), three sources. Values given to start() beat GPUPERF_* variables, which
-// beat the defaults. Not for the hot path.
+// beat the defaults. An empty variable is none. Not for the hot path.
 #ifndef GPUPERF_SESSION_OPTIONS_H_
 #define GPUPERF_SESSION_OPTIONS_H_
 
@@ -24,7 +24,11 @@ struct Options {
 #undef GPUPERF_OPTION
 };
 
-// False, with one sentence in `error`, for an unknown name or a value that does not parse.
+// GPUPERF_DISABLE is on, whatever else is set: to be asked before anything else is read, and beats what is given.
+bool DisabledByEnvironment();
+
+// `output` becomes "" if there is to be no file. False, with one sentence in `error`, for an unknown name or a value
+// that does not parse.
 bool ParseOptions(const gpuperf_option* given, size_t count, Options* options, std::string* error);
 
 // Every option as text, for the trace.

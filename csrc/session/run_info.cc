@@ -43,6 +43,15 @@ bool IsSecret(std::string_view name) {
   return false;
 }
 
+// "--", "--name" or "--name=value", and nothing that only begins like one: a secret may begin with dashes, too.
+bool IsLongOption(std::string_view argument) {
+  if (argument.substr(0, 2) != "--") return false;
+  const std::string_view name = argument.substr(2, argument.find('=') - 2);
+  return (name.empty() || std::isalpha(static_cast<unsigned char>(name[0])) != 0) &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; });
+}
+
 std::string ReadWhole(const char* path) {
   std::string text;
   std::FILE* file = std::fopen(path, "re");
@@ -214,18 +223,15 @@ std::vector<std::string> Redact(std::vector<std::string> arguments) {
   bool next_is_secret = false;
   for (size_t i = 1; i < arguments.size(); ++i) {
     std::string& argument = arguments[i];
-    if (next_is_secret && (argument.empty() || argument[0] != '-')) {
-      argument = kRedacted;
-      next_is_secret = false;
-      continue;
-    }
-    next_is_secret = false;
     const size_t equals = argument.find('=');
-    if (!IsSecret(argument.substr(0, equals))) continue;
-    if (equals != std::string::npos) {
+    const bool names_secret = IsSecret(argument.substr(0, equals));
+    const bool is_secret = next_is_secret && !IsLongOption(argument);
+    // What was taken for a value may have been an option of a secret itself ("--use-token -password x").
+    next_is_secret = names_secret && equals == std::string::npos && argument[0] == '-';
+    if (is_secret) {
+      argument = kRedacted;
+    } else if (names_secret && equals != std::string::npos) {
       argument = argument.substr(0, equals + 1) + kRedacted;
-    } else {
-      next_is_secret = argument[0] == '-';
     }
   }
   return arguments;

@@ -26,7 +26,8 @@ Ranks ReadRanks();
 // This process's arguments.
 std::vector<std::string> CommandLine();
 
-// `arguments` with the values of those whose name holds key, token, secret or password replaced.
+// `arguments` with the values of those whose name holds key, token, secret or password replaced. The value of an option
+// is what follows "=", or the next argument unless that is a long option: rather too much goes than a secret stays.
 std::vector<std::string> Redact(std::vector<std::string> arguments);
 
 // What the default output name calls the job: the script's or module's name, else the program's.

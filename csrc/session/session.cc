@@ -12,7 +12,9 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,9 +23,9 @@
 #include "base/log.h"
 #include "base/stamp_clock.h"
 #include "collector/collector.h"
-#include "cupti/call_table.h"
 #include "cupti/cupti_api.h"
 #include "ring/buffer_pool.h"
+#include "session/detach.h"
 #include "session/driver.h"
 #include "session/flush_thread.h"
 #include "session/options.h"
@@ -42,11 +44,6 @@ using base::Format;
 using base::Log;
 using base::LogLevel;
 
-// CUpti_ActivityAttribute and CUpti_ActivityFlag values.
-constexpr uint32_t kZeroedOutActivityBuffer = 5;
-constexpr uint32_t kFlushFinished = 0;
-constexpr uint32_t kFlushForced = 1;
-constexpr uint32_t kDriverGetVersionCall = 2;  // callback id of cuDriverGetVersion
 // From this CUPTI on (CUDA 12.9) a refused buffer request does not crash it.
 constexpr uint32_t kMayRefuseSince = 27;
 // Up to this CUPTI (CUDA 12.4) finalizing a process with CUDA graphs may crash it.
@@ -65,7 +62,6 @@ struct Capture {
   trace::TraceWriter* writer = nullptr;  // the sink, if it is a file
   std::unique_ptr<collector::Collector> collector;
   std::unique_ptr<FlushThread> flush;
-  bool finalized = false;
   uint64_t finalize_ns = 0;
 };
 
@@ -76,9 +72,12 @@ struct Process {
   std::unique_ptr<Capture> capture;  // the current or the last
   std::string error;
   std::vector<std::pair<std::string, std::string>> versions;
-  bool loaded_cupti = false;        // a session of ours was the first to load it
-  std::set<std::string> own_paths;  // traces of earlier sessions of this process
-  std::mutex info_mutex;            // guards what the flush thread adds: capture->run_info and versions
+  bool versions_told = true;         // all of `versions` are in the trace
+  bool loaded_cupti = false;         // a session of ours was the first to load it
+  bool cupti_stuck = false;          // the last stop did not get CUPTI back
+  std::atomic<bool> started{false};  // a Start has come as far as having memory that no child inherits
+  std::set<std::string> own_paths;   // traces of earlier sessions of this process
+  std::mutex info_mutex;             // guards what the flush thread adds: capture->run_info and versions
 };
 
 Process& TheProcess() {
@@ -86,13 +85,18 @@ Process& TheProcess() {
   return *process;
 }
 
-const cupti::Api* g_api = nullptr;  // for FinalizeInCallback
-uint64_t g_finalize_ns = 0;
-bool g_finalized = false;
-
-void ForkedChild() {
+// In the child of a fork. Before any session of ours CUDA may not have been touched, and the child may capture itself;
+// but a fork in the middle of a Start has copied locks that nobody will open.
+bool ForkedChild() {
+  Process& process = TheProcess();
+  if (!process.busy.load() && !process.started.load()) {
+    new (&process.mutex) std::mutex;  // some other thread may have held them, for a look
+    new (&process.info_mutex) std::mutex;
+    return false;
+  }
   source::SetActive(false);
   ring::ForgetInForkedChild();
+  return true;
 }
 
 gpuperf_status Refuse(Process& process, gpuperf_status status, const std::string& why) {
@@ -187,18 +191,6 @@ gpuperf_status Subscribe(Process& process, Capture& capture) {
       Format("CUPTI cannot be used: %s; is a GPU visible to this process (nvidia-smi)?", api.Describe(result).c_str()));
 }
 
-// Ours are zeroed, and CUPTI need not do it again in an application thread. The promise outlives us, even a finalize,
-// so it must be taken back: the next client's buffers may not be.
-void PromiseZeroedBuffers(const cupti::Api& api, bool promise) {
-  uint8_t zeroed = promise ? 1 : 0;
-  size_t size = sizeof zeroed;
-  api.ActivitySetAttribute(kZeroedOutActivityBuffer, &size, &zeroed);
-}
-
-void DisableActivity(const cupti::Api& api) {
-  for (const uint32_t kind : cupti::kTracedKinds) api.ActivityDisable(kind);
-}
-
 gpuperf_status EnableActivity(Process& process, Capture& capture) {
   const cupti::Api& api = *capture.api;
   PromiseZeroedBuffers(api, true);
@@ -216,20 +208,25 @@ gpuperf_status EnableActivity(Process& process, Capture& capture) {
 
 void UpdateRunInfo(Process& process, Capture& capture) {
   capture.run_info.versions = process.versions;
+  process.versions_told = true;
   capture.collector->SetRunInfo(BuildRunInfo(capture.run_info));
 }
 
-// Flush thread: devices can be asked only once CUDA is up, and NVML takes its time.
+// Flush thread, each round: devices can be asked only once CUDA is up, and NVML takes its time; versions come when the
+// job imports torch. Not the ranks: another thread must not read the environment, which the job may be changing.
 void CompleteRunInfo(Process& process, Capture& capture) {
-  if (!capture.run_info.devices.empty()) return;
-  std::string devices = BuildDevices(*capture.driver);
-  if (devices.empty()) return;
+  std::string devices;
+  if (capture.run_info.devices.empty()) devices = BuildDevices(*capture.driver);
   const std::lock_guard<std::mutex> lock(process.info_mutex);
-  capture.run_info.devices = std::move(devices);
-  capture.run_info.driver_version = DriverVersion();
-  int version = 0;
-  capture.driver->DriverGetVersion(&version);
-  capture.run_info.cuda_driver_api = static_cast<uint32_t>(version);
+  if (!devices.empty()) {
+    capture.run_info.devices = std::move(devices);
+    capture.run_info.driver_version = DriverVersion();
+    int version = 0;
+    capture.driver->DriverGetVersion(&version);
+    capture.run_info.cuda_driver_api = static_cast<uint32_t>(version);
+  } else if (process.versions_told) {
+    return;
+  }
   UpdateRunInfo(process, capture);
 }
 
@@ -256,12 +253,13 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
   base::ChooseStamps();
   auto capture = std::make_unique<Capture>();
   std::string why;
+  if (DisabledByEnvironment()) return Refuse(process, GPUPERF_DISABLED, "GPUPERF_DISABLE is set");
   if (!ParseOptions(given, count, &capture->options, &why)) return Refuse(process, GPUPERF_INVALID_OPTION, why);
   const Options& options = capture->options;
   LogLevel level = LogLevel::kWarning;
   base::ParseLogLevel(options.log, &level);
   base::SetLogLevel(level);
-  if (options.disable) return Refuse(process, GPUPERF_DISABLED, "GPUPERF_DISABLE is set");
+  if (options.disable) return Refuse(process, GPUPERF_DISABLED, "the option disable is set");
   // `gpuperf run` has said it once, for all processes of the job.
   if (options.run_start_ns == 0) {
     for (const std::string& variable : UnknownVariables()) {
@@ -273,14 +271,16 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
   const Ranks ranks = ReadRanks();
   const trace::OutputPlan plan = PlanOutput(process, options, ranks);
   if (!options.output.empty()) {
-    if (!options.force && trace::StoodBeforeRun(plan)) {
-      return Refuse(
-          process, GPUPERF_OUTPUT_EXISTS,
-          Format("%s exists already; choose another name or pass -f/--force to replace it", plan.path.c_str()));
-    }
+    const std::string old = options.force ? "" : trace::StoodBeforeRun(plan);
+    if (!old.empty()) return Refuse(process, GPUPERF_OUTPUT_EXISTS, trace::AlreadyExists(old));
     if (!Writable(plan.path, &why)) return Refuse(process, GPUPERF_OUTPUT_UNWRITABLE, why);
   }
 
+  if (process.cupti_stuck) {
+    return Refuse(process, GPUPERF_BUSY,
+                  "CUPTI has not come back from the last stop (the GPU hangs?); this process cannot record again");
+  }
+  base::ArmForkGuard(ForkedChild);
   capture->driver = LoadDriver();
   if (capture->driver == nullptr) {
     return Refuse(process, GPUPERF_UNAVAILABLE,
@@ -298,11 +298,11 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
   capture->api = cupti::Load(options.cupti, &why);
   if (capture->api == nullptr) return Refuse(process, GPUPERF_UNAVAILABLE, why);
   if (!was_loaded) process.loaded_cupti = true;
+  process.started.store(true);
   if (!ring::Pool().Open(options.pool_bytes)) {
     return Refuse(process, GPUPERF_UNEXPECTED, "no address space for activity buffers");
   }
   ring::SetRingBytes(options.ring_bytes);
-  base::ArmForkGuard(ForkedChild);
 
   const gpuperf_status subscribed = Subscribe(process, *capture);
   if (subscribed != GPUPERF_OK) return subscribed;
@@ -352,40 +352,6 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
   return GPUPERF_OK;
 }
 
-// Runs inside the exit callback of our own driver call: the one place where CUPTI can be detached safely while the
-// process has CUDA graphs and other threads launch.
-void FinalizeInCallback() {
-  const uint64_t begin = base::NowNs();
-  g_finalized = g_api->Finalize() == cupti::kSuccess;
-  g_finalize_ns = base::NowNs() - begin;
-}
-
-// Detaches CUPTI, which alone gives the speed back. False: it stays attached.
-bool Detach(Capture& capture) {
-  const cupti::Api& api = *capture.api;
-  if (!capture.options.finalize || api.version <= kFinalizeUnsafeUpTo || source::CapturingGraphs()) {
-    api.Unsubscribe(capture.subscriber);
-    return false;
-  }
-  g_api = &api;
-  g_finalized = false;
-  g_finalize_ns = 0;
-  source::RunAtNextExit(FinalizeInCallback);
-  void* context = nullptr;
-  if (capture.driver->CtxGetCurrent(&context) == kCudaSuccess && context != nullptr) {
-    capture.driver->CtxSynchronize();
-  }
-  if (!g_finalized) {  // no context here: a call that needs none
-    api.EnableCallback(1, capture.subscriber, cupti::kDriverDomain, kDriverGetVersionCall);
-    int version = 0;
-    capture.driver->DriverGetVersion(&version);
-  }
-  source::RunAtNextExit(nullptr);
-  capture.finalize_ns = g_finalize_ns;
-  if (!g_finalized) api.Unsubscribe(capture.subscriber);
-  return g_finalized;
-}
-
 std::string SummaryLine(const Capture& capture, const gpuperf_stats& stats) {
   const std::string path = capture.writer == nullptr ? "" : capture.writer->path();
   const auto number = [](uint64_t value) { return static_cast<unsigned long long>(value); };
@@ -421,34 +387,40 @@ void FillStats(const Capture& capture, gpuperf_stats* stats) {
   stats->finalize_ns = capture.finalize_ns;
 }
 
-void StopLocked(Process& process, const char* yield_to) {
-  Capture& capture = *process.capture;
+// Lets go of the GPU and of CUPTI.
+void Release(Process& process, Capture& capture) {
   const cupti::Api& api = *capture.api;
-  capture.flush->Stop();
-  bool alive = true;
-  {
-    // Our own waiting is not the job's.
-    const source::MuteThisThread mute;
-    if (source::CapturingGraphs()) {
-      Log(LogLevel::kWarning, "stopped during a CUDA graph capture: the GPU was not waited for, last records may miss");
-    } else {
-      alive = SynchronizeAllDevices(*capture.driver);
+  const Options& options = capture.options;
+  const bool graphs = source::CapturingGraphs();
+  GpuState gpu = GpuState::kBusy;
+  if (graphs) {
+    Log(LogLevel::kWarning, "stopped during a CUDA graph capture: the GPU was not waited for, last records may miss");
+  } else {
+    gpu = WaitForGpu(*capture.driver, api, options.stop_wait_ms);
+    if (gpu == GpuState::kBusy) {
+      Log(LogLevel::kWarning,
+          "stopped while the GPU was busy: its work was not done within %llu ms (GPUPERF_STOP_WAIT_MS) and is not in "
+          "the trace",
+          static_cast<unsigned long long>(options.stop_wait_ms));
     }
   }
-  std::vector<collector::Outage> outages;
-  if (alive) {
-    api.ActivityFlushAll(kFlushFinished);
-    size_t dropped = 0;
-    api.ActivityGetNumDroppedRecords(nullptr, 0, &dropped);
-    if (dropped != 0) source::EmitCuptiDropped(dropped);
-    EmitClocks(api);
-    source::SetActive(false);
-    DisableActivity(api);
-    api.ActivityFlushAll(kFlushForced);
-    PromiseZeroedBuffers(api, false);
-    capture.finalized = Detach(capture);
-  }
+  if (gpu == GpuState::kEnding) return;
+  EmitClocks(api);
   source::SetActive(false);
+  const bool finalize = options.finalize && api.version > kFinalizeUnsafeUpTo;
+  const Detachment detachment =
+      DetachCupti(*capture.driver, api, capture.subscriber, gpu == GpuState::kIdle, finalize, options.stop_wait_ms);
+  if (detachment.dropped != 0) source::EmitCuptiDropped(detachment.dropped);
+  capture.finalize_ns = detachment.finalize_ns;
+  process.cupti_stuck = !detachment.done;
+}
+
+void StopLocked(Process& process, const char* yield_to) {
+  Capture& capture = *process.capture;
+  capture.flush->Stop();
+  Release(process, capture);
+  source::SetActive(false);
+  std::vector<collector::Outage> outages;
   if (yield_to != nullptr) outages.push_back({kOutageYielded, base::NowNs(), 0, yield_to});
   {
     const std::lock_guard<std::mutex> lock(process.info_mutex);
@@ -474,13 +446,23 @@ void StopLocked(Process& process, const char* yield_to) {
 class Busy {
  public:
   explicit Busy(Process& process) : process_(process), lock_(process.mutex) { process_.busy.store(true); }
-  ~Busy() { process_.busy.store(false); }
+  // Injected: CUDA's initialisation holds a lock of its own, for which whoever is busy may be waiting. Never waits for
+  // that one; see Held().
+  Busy(Process& process, std::try_to_lock_t) : process_(process), lock_(process.mutex, std::defer_lock) {
+    while (!process.busy.load() && !lock_.try_lock()) std::this_thread::yield();
+    if (lock_.owns_lock()) process_.busy.store(true);
+  }
+  ~Busy() {
+    if (lock_.owns_lock()) process_.busy.store(false);
+  }
   Busy(const Busy&) = delete;
   Busy& operator=(const Busy&) = delete;
 
+  bool Held() const { return lock_.owns_lock(); }
+
  private:
   Process& process_;
-  std::lock_guard<std::mutex> lock_;
+  std::unique_lock<std::mutex> lock_;
 };
 
 }  // namespace
@@ -489,9 +471,8 @@ gpuperf_status Start(const gpuperf_option* options, size_t count, EntryWay way) 
   if (base::InForkedChild()) return GPUPERF_DISABLED;
   Process& process = TheProcess();
   // CUDA's initialisation, started by a Start of ours, loads this very library again.
-  if (way == EntryWay::kInjection && process.busy.load()) return GPUPERF_ALREADY_RUNNING;
-  const Busy busy(process);
-  if (process.state.load() == GPUPERF_STATE_RUNNING) return GPUPERF_ALREADY_RUNNING;
+  const auto busy = way == EntryWay::kInjection ? Busy(process, std::try_to_lock) : Busy(process);
+  if (!busy.Held() || process.state.load() == GPUPERF_STATE_RUNNING) return GPUPERF_ALREADY_RUNNING;
   try {
     return StartLocked(process, options, count, way);
   } catch (const std::exception& failure) {
@@ -579,6 +560,7 @@ void SetVersion(const char* key, const char* value) noexcept {
   if (base::InForkedChild() || key == nullptr || value == nullptr) return;
   Process& process = TheProcess();
   const std::lock_guard<std::mutex> info_lock(process.info_mutex);
+  process.versions_told = false;
   for (auto& [known, text] : process.versions) {
     if (known == key) {
       text = value;

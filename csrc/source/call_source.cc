@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <new>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/fork_guard.h"
@@ -77,15 +78,24 @@ void DefineSymbol(ThreadState* thread, const char* symbol, uint64_t now) noexcep
   }
   const char*& slot = thread->symbols[ThreadState::SymbolSlot(reinterpret_cast<uintptr_t>(symbol))];
   if (slot == symbol) return;
-  const size_t length = strnlen(symbol, ring::kMaxNameBytes);
-  const size_t bytes = sizeof(RecordHeader) + 8 + ring::WordsFor(length) * 8;
-  std::byte* record = thread->ring.Reserve(bytes);
-  if (record == nullptr) return;  // the launch that follows will be lost or go without a name
-  new (record)
-      RecordHeader{static_cast<uint8_t>(bytes / 8), RecordKind::kSymbol, 0, static_cast<uint32_t>(length), now};
-  std::memcpy(record + sizeof(RecordHeader), &symbol, 8);
-  std::memcpy(record + sizeof(RecordHeader) + 8, symbol, length);
-  thread->ring.Commit();
+  // Whole, in as many records as that takes: the device's record has the whole name, too, and one kernel must not go by
+  // two. The first piece sees to it that all find room.
+  constexpr size_t kPieceHead = sizeof(RecordHeader) + 8;
+  std::string_view rest(symbol);
+  do {
+    const std::string_view piece = rest.substr(0, ring::kMaxNameBytes);
+    rest.remove_prefix(piece.size());
+    const size_t bytes = kPieceHead + ring::WordsFor(piece.size()) * 8;
+    const size_t pieces_after = (rest.size() + ring::kMaxNameBytes - 1) / ring::kMaxNameBytes;
+    std::byte* record = thread->ring.Reserve(bytes, pieces_after * (kPieceHead + ring::kMaxNameBytes));
+    if (record == nullptr) return;  // the launch that follows will be lost or go without a name
+    const uint16_t goes_on = rest.empty() ? 0 : ring::kSymbolGoesOn;
+    new (record) RecordHeader{static_cast<uint8_t>(bytes / 8), RecordKind::kSymbol, goes_on,
+                              static_cast<uint32_t>(piece.size()), now};
+    std::memcpy(record + sizeof(RecordHeader), &symbol, 8);
+    std::memcpy(record + kPieceHead, piece.data(), piece.size());
+    thread->ring.Commit();
+  } while (!rest.empty());
   slot = symbol;
 }
 

@@ -2,8 +2,9 @@
 // record. CUDA may not be asked inside a CUPTI callback, so this follows the calls themselves: begin and end of a
 // capture, and the event record → wait edges by which a capture spreads to other streams.
 //
-// Any thread, from callbacks; lock-free. While no capture is going on StateOf costs one load. Tables are small and
-// fixed; when they overflow, or a capture began before we did, the answer is kUnknown, never a guess.
+// Any thread, from callbacks. While no capture is going on StateOf costs one load, and it never waits; begin and end of
+// captures, rare and never in a launch's way, take turns (a few ns each). Tables are small and fixed; when they
+// overflow, or a capture began before we did, the answer is kUnknown, never a guess.
 #ifndef GPUPERF_SOURCE_CAPTURE_TRACKER_H_
 #define GPUPERF_SOURCE_CAPTURE_TRACKER_H_
 
@@ -11,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 
 #include "ring/event_record.h"
 
@@ -68,18 +70,19 @@ class CaptureTracker {
 
   // Each after its call returned without error.
   void Begin(uint64_t stream) noexcept {
-    captures_.fetch_add(1, std::memory_order_relaxed);
+    const Turn turn(turn_);
     AddStream(stream);
+    captures_.fetch_add(1, std::memory_order_relaxed);
   }
   void End() noexcept {
-    int64_t captures = captures_.load(std::memory_order_relaxed);
-    do {
-      if (captures == 0) return;  // began before we did
-    } while (!captures_.compare_exchange_weak(captures, captures - 1, std::memory_order_relaxed));
+    const Turn turn(turn_);
+    const int64_t captures = captures_.load(std::memory_order_relaxed);
+    if (captures == 0) return;  // began before we did
     // Streams of one of several captures stay marked until the last of them ends: rather unknown than wrong.
     if (captures == 1) {
-      Reset();
+      Clear();
     } else {
+      captures_.store(captures - 1, std::memory_order_relaxed);
       mixed_.store(true, std::memory_order_relaxed);
     }
   }
@@ -96,18 +99,37 @@ class CaptureTracker {
   }
 
   void Reset() noexcept {
+    const Turn turn(turn_);
+    Clear();
+  }
+
+ private:
+  // Without it the end of the last capture would clear away what begins at that moment on another stream.
+  class Turn {
+   public:
+    explicit Turn(std::atomic_flag& taken) noexcept : taken_(taken) {
+      while (taken_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+    }
+    ~Turn() { taken_.clear(std::memory_order_release); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    std::atomic_flag& taken_;
+  };
+
+  void Clear() noexcept {
     captures_.store(0, std::memory_order_relaxed);
     overflowed_.store(false, std::memory_order_relaxed);
     mixed_.store(false, std::memory_order_relaxed);
     streams_.Clear();
     events_.Clear();
   }
-
- private:
   void AddStream(uint64_t stream) noexcept {
     if (!streams_.Insert(stream)) overflowed_.store(true, std::memory_order_relaxed);
   }
 
+  std::atomic_flag turn_ = ATOMIC_FLAG_INIT;
   std::atomic<int64_t> captures_{0};
   std::atomic<bool> overflowed_{false};
   std::atomic<bool> mixed_{false};  // one of several captures has ended: whose streams are left is not known

@@ -1,11 +1,15 @@
 #include "trace/file_sink.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "base/log.h"
 
@@ -14,6 +18,7 @@ namespace {
 
 constexpr mode_t kOwnerOnly = 0600;
 constexpr int kMostSiblings = 1000;
+constexpr size_t kPartDigits = 4;
 
 // "dir/a.gpuperf" + "-r1-77" → "dir/a-r1-77.gpuperf"
 std::string WithSuffix(const std::string& path, const std::string& suffix) {
@@ -28,23 +33,59 @@ uint64_t ModifiedNs(const struct stat& status) {
   return static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000U + static_cast<uint64_t>(status.st_mtim.tv_nsec);
 }
 
+// Whatever is no regular file is not a sibling's trace.
+bool IsOld(const std::string& path, uint64_t run_start_ns) {
+  struct stat status{};
+  return lstat(path.c_str(), &status) == 0 && (!S_ISREG(status.st_mode) || ModifiedNs(status) < run_start_ns);
+}
+
+// Only a regular file goes, or a link, which is not followed.
+void RemoveIfOld(const std::string& path, uint64_t run_start_ns) {
+  struct stat status{};
+  if (!IsOld(path, run_start_ns) || lstat(path.c_str(), &status) != 0) return;
+  if (S_ISREG(status.st_mode) || S_ISLNK(status.st_mode)) unlink(path.c_str());
+}
+
+// What has the name of a further part of the trace `path`, sorted. Not counted up from .0001: an old trace may have
+// lost its first parts.
+std::vector<std::string> PartsBeside(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  const std::string prefix = path.substr(folder.size()) + ".";
+  std::vector<std::string> parts;
+  DIR* directory = opendir(folder.empty() ? "." : folder.c_str());
+  if (directory == nullptr) return parts;
+  while (const dirent* entry = readdir(directory)) {
+    const std::string_view name = entry->d_name;
+    if (name.size() != prefix.size() + kPartDigits || name.substr(0, prefix.size()) != prefix) continue;
+    const std::string_view digits = name.substr(prefix.size());
+    if (std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c) != 0; })) {
+      parts.push_back(folder + entry->d_name);
+    }
+  }
+  closedir(directory);
+  std::sort(parts.begin(), parts.end());
+  return parts;
+}
+
 }  // namespace
 
-bool StoodBeforeRun(const OutputPlan& plan) {
-  struct stat status{};
-  if (lstat(plan.path.c_str(), &status) != 0) return false;
-  // Whatever is no regular file is not a sibling's trace.
-  return !S_ISREG(status.st_mode) || ModifiedNs(status) < plan.run_start_ns;
+std::string StoodBeforeRun(const OutputPlan& plan) {
+  if (IsOld(plan.path, plan.run_start_ns)) return plan.path;
+  // Parts alone count, too: the new trace may grow into their names.
+  for (const std::string& part : PartsBeside(plan.path)) {
+    if (IsOld(part, plan.run_start_ns)) return part;
+  }
+  return "";
+}
+
+std::string AlreadyExists(const std::string& path) {
+  return base::Format("%s exists already; choose another name or pass -f/--force to replace it", path.c_str());
 }
 
 FileSink::~FileSink() { Close(); }
 
-bool FileSink::Create(const std::string& path, bool replace) {
-  // Only a regular file (or a link, which is removed, not followed) is replaced.
-  struct stat status{};
-  if (replace && lstat(path.c_str(), &status) == 0 && (S_ISREG(status.st_mode) || S_ISLNK(status.st_mode))) {
-    unlink(path.c_str());
-  }
+bool FileSink::Create(const std::string& path) {
   descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, kOwnerOnly);
   // Where the job closed a standard stream we may get its number, and the job's output would go into the trace.
   if (descriptor_ >= 0 && descriptor_ <= STDERR_FILENO) {
@@ -59,26 +100,39 @@ bool FileSink::Create(const std::string& path, bool replace) {
 }
 
 bool FileSink::Open(const OutputPlan& plan) {
-  const bool replace = plan.force && StoodBeforeRun(plan);
   path_ = plan.path;
-  if (Create(path_, replace)) return true;
-  if (errno == EEXIST && !replace && StoodBeforeRun(plan)) {
-    error_ = base::Format("%s exists already; choose another name or pass -f/--force to replace it", path_.c_str());
+  const std::string old = StoodBeforeRun(plan);
+  if (!old.empty() && !plan.force) {
+    error_ = AlreadyExists(old);
     return false;
   }
-  for (int sibling = 1; errno == EEXIST && sibling <= kMostSiblings; ++sibling) {
+  if (plan.force) RemoveIfOld(path_, plan.run_start_ns);
+  bool made = Create(path_);
+  for (int sibling = 1; !made && errno == EEXIST && sibling <= kMostSiblings; ++sibling) {
     path_ = WithSuffix(plan.path, sibling == 1 ? plan.suffix : plan.suffix + base::Format("-%d", sibling));
-    if (Create(path_, /*replace=*/false)) return true;
+    made = Create(path_);
+    if (made && !plan.force && !PartsBeside(path_).empty()) {  // here the trace could not grow
+      Close();
+      unlink(path_.c_str());
+      made = false;
+      errno = EEXIST;
+    }
   }
-  error_ = base::Format("cannot create %s: %s", path_.c_str(), std::strerror(errno));
-  return false;
+  if (!made) {
+    error_ = base::Format("cannot create %s: %s", path_.c_str(), std::strerror(errno));
+    return false;
+  }
+  if (plan.force) {  // by the owner of the first part only: now nobody else makes parts of this name
+    for (const std::string& part : PartsBeside(path_)) RemoveIfOld(part, plan.run_start_ns);
+  }
+  return true;
 }
 
 bool FileSink::OpenNextPart() {
   Close();
   ++part_;
   const std::string path = path_ + base::Format(".%04u", part_);
-  if (Create(path, /*replace=*/true)) return true;
+  if (Create(path)) return true;
   error_ = base::Format("cannot create %s: %s", path.c_str(), std::strerror(errno));
   return false;
 }

@@ -17,12 +17,16 @@ namespace gpuperf::trace {
 struct OutputPlan {
   std::string path;
   std::string suffix;         // "-r<rank>-<pid>"
-  bool force = false;         // replace a file that stood before the run
+  bool force = false;         // replace a trace, with its parts, that stood before the run
   uint64_t run_start_ns = 0;  // CLOCK_REALTIME: a file that was last written before this stood before the run
 };
 
-// True if something is at `path` that stood before the run (and so is not the work of a sibling process).
-bool StoodBeforeRun(const OutputPlan& plan);
+// What is at `path`, or has the name of a further part of it, and stood before the run (and so is not the work of a
+// sibling process); "" if nothing.
+std::string StoodBeforeRun(const OutputPlan& plan);
+
+// The sentence that refuses such a file.
+std::string AlreadyExists(const std::string& path);
 
 class FileSink {
  public:
@@ -30,7 +34,8 @@ class FileSink {
 
   // Claims and creates the file. False: see error().
   bool Open(const OutputPlan& plan);
-  // Creates the next part, "<path>.0001" and so on, in place of the current one.
+  // Creates the next part, "<path>.0001" and so on, and goes on there. Never over a file that somebody put there since
+  // Open. False: see error().
   bool OpenNextPart();
   // Appends all or nothing: what a full disk leaves half-written is cut off again. False: see error().
   bool Append(std::string_view bytes);
@@ -43,7 +48,7 @@ class FileSink {
   const std::string& error() const { return error_; }
 
  private:
-  bool Create(const std::string& path, bool replace);
+  bool Create(const std::string& path);
 
   int descriptor_ = -1;
   std::string path_;

@@ -43,8 +43,6 @@ bool TraceWriter::Fail() {
   return false;
 }
 
-bool TraceWriter::TakeFailure() { return failed(); }
-
 bool TraceWriter::Append(std::string_view bytes) {
   if (!file_.Append(bytes)) return Fail();
   written_bytes_.fetch_add(bytes.size(), std::memory_order_relaxed);

@@ -31,13 +31,12 @@ class TraceWriter final : public collector::ChunkSink {
   explicit TraceWriter(WriterOptions options);
 
   bool Write(collector::Batches& batches) override;
-  bool TakeFailure() override;
   void Close() override;
 
   // Any thread.
   std::string path() const;  // "" until the file exists
   uint64_t written_bytes() const { return written_bytes_.load(std::memory_order_relaxed); }
-  bool failed() const { return failed_.load(std::memory_order_relaxed); }
+  bool failed() const override { return failed_.load(std::memory_order_relaxed); }
 
  private:
   struct Entry {
@@ -70,7 +69,7 @@ class TraceWriter final : public collector::ChunkSink {
 class NullSink final : public collector::ChunkSink {
  public:
   bool Write(collector::Batches& batches) override;
-  bool TakeFailure() override { return false; }
+  bool failed() const override { return false; }
   void Close() override {}
 };
 

@@ -14,9 +14,9 @@ FALSE = ("0", "false", "no", "off")
 
 
 def is_on(variable: str, default: bool = False) -> bool:
-    """A boolean GPUPERF_* variable as the library reads it."""
+    """A boolean GPUPERF_* variable as the library reads it; an empty one is none."""
     text = os.environ.get(variable)
-    return default if text is None else text in TRUE
+    return text in TRUE if text else default
 
 
 def is_ours(path: str) -> bool:

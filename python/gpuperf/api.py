@@ -104,7 +104,7 @@ def start(
     Returns:
         True if a session runs now. False if it cannot, with one warning line: no GPU, no CUPTI, another tool holds
         CUPTI, or an output or option that the environment chose cannot be used. False without a word for
-        GPUPERF_DISABLE=1 and in a forked child of a captured process.
+        GPUPERF_DISABLE=1 or `disable=True`, and in a forked child of a captured process.
 
     Raises:
         OptionError: an option that does not exist or does not fit (a ValueError).
@@ -123,7 +123,10 @@ def _start(output: Output | _Default | None, *, force: bool | None, quiet: bool 
     if not isinstance(output, _Default):
         given["output"] = output
     given.update((name, value) for name, value in (("force", force), ("quiet", quiet)) if value is not None)
-    status = _core.start(options.from_keywords(given))
+    wanted = options.from_keywords(given)
+    if ("disable", "1") in wanted:  # as the variable: without a word, whatever the environment says
+        return _core.DISABLED
+    status = _core.start(wanted)
     if status in (_core.OK, _core.ALREADY_RUNNING):
         hooks.install(wanted=given.get("hooks"))
     if status == _core.OK:

@@ -129,8 +129,8 @@ def to_environment(options: Mapping[str, object]) -> dict[str, str]:
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Options that `environment` sets, by their Python names."""
-    return {option.keyword: environment[option.env] for option in table() if option.env in environment}
+    """Options that `environment` sets, by their Python names. An empty variable is none."""
+    return {option.keyword: environment[option.env] for option in table() if environment.get(option.env)}
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
@@ -151,7 +151,8 @@ def markdown() -> str:
         "Each option has three spellings: an argument of `gpuperf.start()` and `gpuperf.profile()`, a flag of",
         "`gpuperf run`, and an environment variable. An argument beats a variable, and a variable beats the default;",
         "`gpuperf run` hands its flags on as variables, so that every process of the job sees them. A `GPUPERF_*`",
-        "variable that is not in the table is named in a warning, and ignored.",
+        "variable that is not in the table is named in a warning, and ignored; an empty one is as good as not set.",
+        "`GPUPERF_DISABLE=1` beats all, also values that do not fit, and says nothing.",
         "",
         "| `gpuperf run` | `gpuperf.start()` | variable | type | default | meaning |",
         "|---|---|---|---|---|---|",
@@ -163,8 +164,8 @@ def markdown() -> str:
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     lines += [
         "",
-        "Booleans are `1` or `0`, also `true`/`false`, `yes`/`no` and `on`/`off`; an empty variable is `0`. Bytes are",
-        "a number, or `512K`, `24M`, `1G` (powers of 1024).",
+        "Booleans are `1` or `0`, also `true`/`false`, `yes`/`no` and `on`/`off`. Bytes are a number, or `512K`,",
+        "`24M`, `1G` (powers of 1024).",
         "",
     ]
     return "\n".join(lines)

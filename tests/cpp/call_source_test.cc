@@ -240,6 +240,31 @@ TEST_CASE("a full ring loses whole calls, and counts each") {
   CHECK(first <= last);
 }
 
+TEST_CASE("a long name goes in whole or not at all") {
+  const Session session;
+  const std::string name(2500, 'n');
+  Call call(cupti::kRuntimeDomain, kLaunchKernel, 110);
+  call.Symbol(name.c_str()).Enter();
+  call.Exit();
+  auto records = Drain();
+  REQUIRE(records.size() == 5);
+  std::string joined;
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK(records[i].header.kind == RecordKind::kSymbol);
+    CHECK(records[i].header.aux == (i < 2 ? ring::kSymbolGoesOn : 0));
+    joined.append(reinterpret_cast<const char*>(&records[i].words[1]), records[i].header.correlation);
+  }
+  CHECK(joined == name);
+
+  const std::string endless(ring::Current()->ring.capacity(), 'e');  // has no room, not even in an empty ring
+  Call launch(cupti::kRuntimeDomain, kLaunchKernel, 111);
+  launch.Symbol(endless.c_str()).Enter();
+  launch.Exit();
+  records = Drain();
+  REQUIRE(records.size() == 2);
+  CHECK(records[0].header.kind == RecordKind::kCallEnter);  // without a name
+}
+
 TEST_CASE("markers carry their names and numbers") {
   const Session session;
   source::EmitStep(32, -1);

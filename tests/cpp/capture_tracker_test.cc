@@ -1,5 +1,8 @@
 #include "source/capture_tracker.h"
 
+#include <atomic>
+#include <thread>
+
 #include "catch.h"
 
 using gpuperf::ring::CaptureState;
@@ -83,4 +86,21 @@ TEST_CASE("what cannot be told is unknown, never a guess") {
     tracker.Begin(1);
     CHECK(tracker.StateOf(1) == CaptureState::kCapturing);
   }
+}
+
+TEST_CASE("the end of one capture does not take away another that begins at that moment") {
+  CaptureTracker tracker;
+  std::atomic<int> forgotten{0};
+  const auto capture = [&](uint64_t stream) {
+    for (int i = 0; i < 50000; ++i) {
+      tracker.Begin(stream);
+      if (tracker.StateOf(stream) == CaptureState::kNone) ++forgotten;
+      tracker.End();
+    }
+  };
+  std::thread other(capture, 1);
+  capture(2);
+  other.join();
+  CHECK(forgotten == 0);
+  CHECK_FALSE(tracker.Active());
 }

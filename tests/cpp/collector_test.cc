@@ -498,6 +498,27 @@ TEST_CASE("records without times and without calls are counted, exactly") {
   CHECK(run.collector().counts().unjoined.load() == 2);
 }
 
+TEST_CASE("a kernel has one name, however long, in its launch and in its record") {
+  const size_t length = GENERATE(1024, 1025, 2048, 5000);
+  INFO(length);
+  Run run;
+  const std::string name = "_Z" + std::string(length - 4, 'x') + "\xC3\xBC";  // "ü", which a cut would tear
+  run.Launch(1, name.c_str());
+  run.Launch(2, name.c_str());
+  run.Launch(3, "_Z4nextv");
+  run.Deliver(std::vector<cupti::KernelRecord>{Run::Kernel(1, 1000, 2000, name.c_str())});
+  run.Finish();
+  const v1::TraceFile file = run.Parse();
+  const v1::ChunkBody& body = file.chunks(0).body();
+  std::map<uint32_t, std::string> strings;
+  for (const v1::InternedString& entry : body.strings()) strings[entry.iid()] = entry.value();
+  REQUIRE(body.kernels_size() == 1);
+  CHECK(strings[body.kernels(0).name_iid()] == name);
+  REQUIRE(body.call_sites_size() == 2);
+  CHECK(body.call_sites(0).function_name_iid() == body.kernels(0).name_iid());
+  CHECK(strings[body.call_sites(1).function_name_iid()] == "_Z4nextv");
+}
+
 TEST_CASE("a call that is drained after its kernel is still its call") {
   Run run;
   run.Launch(1);
@@ -875,7 +896,7 @@ TEST_CASE("streams without end: memory stays bounded, and every row keeps its st
       kept = std::max({kept, batches.kernels.size(), batches.copies.size(), batches.memsets.size()});
       return sink_.Write(batches);
     }
-    bool TakeFailure() override { return sink_.TakeFailure(); }
+    bool failed() const override { return sink_.failed(); }
     void Close() override { sink_.Close(); }
     size_t streams = 0;
     size_t kept = 0;
@@ -956,7 +977,7 @@ TEST_CASE("rows that could not be written are lost from their first to their las
       losses = batches.losses;
       return true;
     }
-    bool TakeFailure() override { return writes_ == 1; }
+    bool failed() const override { return writes_ == 1; }
     void Close() override {}
     uint64_t begin_ns = 0;
     uint64_t end_ns = 0;
@@ -985,7 +1006,7 @@ TEST_CASE("want of memory ends the tracing, says so once, and counts what it cos
   class NoMemory final : public gpuperf::collector::ChunkSink {
    public:
     bool Write(gpuperf::collector::Batches&) override { throw std::bad_alloc(); }
-    bool TakeFailure() override { return false; }
+    bool failed() const override { return false; }
     void Close() override { closed = true; }
     bool closed = false;
   } sink;
@@ -1022,7 +1043,7 @@ TEST_CASE("a process that never uses CUDA keeps few clock pairs, and what it kno
       run_info = batches.run_info;
       return false;
     }
-    bool TakeFailure() override { return false; }
+    bool failed() const override { return false; }
     void Close() override {}
     size_t pairs = 0;
     std::string run_info;
@@ -1064,8 +1085,13 @@ TEST_CASE("a disk that refuses loses events, says how many, and nothing else hap
     source::OnCallback(nullptr, cupti::kRuntimeDomain, kLaunchKernel, &data);
   }
   collector.Start();
-  collector.Stop({});
-  source::SetActive(false);
+  CHECK(collector.Flush(60'000));
   CHECK(writer.failed());
   CHECK(collector.counts().lost.load() == 11);
+  source::EmitMark("m");  // a failed sink stays failed: nothing is kept for later, and all is counted
+  CHECK(collector.Flush(60'000));
+  CHECK(writer.failed());
+  CHECK(collector.counts().lost.load() == 12);
+  collector.Stop({});
+  source::SetActive(false);
 }

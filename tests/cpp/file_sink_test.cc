@@ -77,7 +77,7 @@ TEST_CASE("a file that stood before the run") {
   const std::string path = folder / "old.gpuperf";
   std::ofstream(path) << "precious";
   OutputPlan plan{path, "-r0-1", false, Now() + 1'000'000'000};
-  CHECK(StoodBeforeRun(plan));
+  CHECK(StoodBeforeRun(plan) == path);
   SECTION("is refused and kept") {
     FileSink sink;
     CHECK_FALSE(sink.Open(plan));
@@ -118,6 +118,62 @@ TEST_CASE("parts are files of their own") {
   CHECK(sink.path() == folder / "t.gpuperf");
   CHECK(Read(folder / "t.gpuperf") == "one");
   CHECK(Read(folder / "t.gpuperf.0001") == "two");
+}
+
+TEST_CASE("parts that stood before the run") {
+  const Folder folder;
+  const std::string path = folder / "t.gpuperf";
+  std::ofstream(path + ".0002") << "precious";  // its first parts were removed
+  std::ofstream(path + ".00021") << "no part";
+  std::ofstream(path + ".txt") << "no part";
+  OutputPlan plan{path, "-r0-1", false, Now() + 1'000'000'000};
+  CHECK(StoodBeforeRun(plan) == path + ".0002");
+  SECTION("are refused and kept") {
+    FileSink sink;
+    CHECK_FALSE(sink.Open(plan));
+    CHECK(sink.error().find(path + ".0002 exists") != std::string::npos);
+    CHECK(Read(path + ".0002") == "precious");
+    CHECK(access(path.c_str(), F_OK) != 0);
+  }
+  SECTION("are removed with force, and nothing else is") {
+    plan.force = true;
+    FileSink sink;
+    REQUIRE(sink.Open(plan));
+    CHECK(access((path + ".0002").c_str(), F_OK) != 0);
+    CHECK(Read(path + ".00021") == "no part");
+    CHECK(Read(path + ".txt") == "no part");
+  }
+  SECTION("are those of a sibling if they are newer than the run") {
+    plan.run_start_ns = Now() - 3'600'000'000'000;
+    CHECK(StoodBeforeRun(plan).empty());
+    plan.force = true;
+    FileSink sink;
+    REQUIRE(sink.Open(plan));
+    CHECK(Read(path + ".0002") == "precious");
+  }
+}
+
+TEST_CASE("a further process takes no name with foreign parts") {
+  const Folder folder;
+  const OutputPlan plan{folder / "t.gpuperf", "-r1-77", false, Now() - 1'000'000'000};
+  std::ofstream(folder / "t-r1-77.gpuperf.0001") << "precious";
+  FileSink first;
+  FileSink second;
+  REQUIRE(first.Open(plan));
+  REQUIRE(second.Open(plan));
+  CHECK(second.path() == folder / "t-r1-77-2.gpuperf");
+  CHECK(access((folder / "t-r1-77.gpuperf").c_str(), F_OK) != 0);
+}
+
+TEST_CASE("a part never replaces a file that came meanwhile") {
+  const Folder folder;
+  const bool force = GENERATE(false, true);
+  FileSink sink;
+  REQUIRE(sink.Open({folder / "t.gpuperf", "", force, Now()}));
+  std::ofstream(folder / "t.gpuperf.0001") << "precious";
+  CHECK_FALSE(sink.OpenNextPart());
+  CHECK(sink.error().find("t.gpuperf.0001: File exists") != std::string::npos);
+  CHECK(Read(folder / "t.gpuperf.0001") == "precious");
 }
 
 TEST_CASE("what a full disk leaves half-written is cut off again") {

@@ -19,7 +19,10 @@ namespace ring = gpuperf::ring;
 // ThreadSanitizer's runtime aborts in a forked child whose thread ends, also in a program that has nothing of ours.
 #ifndef __SANITIZE_THREAD__
 TEST_CASE("a thread with events forks, and the child's copy of it ends") {
-  gpuperf::base::ArmForkGuard(ring::ForgetInForkedChild);
+  gpuperf::base::ArmForkGuard([] {
+    ring::ForgetInForkedChild();
+    return true;
+  });
   int status = -1;
   std::thread([&] {
     ring::Current();

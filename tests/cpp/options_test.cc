@@ -7,6 +7,8 @@
 
 #include "catch.h"
 
+using gpuperf::session::DescribeOptions;
+using gpuperf::session::DisabledByEnvironment;
 using gpuperf::session::Options;
 using gpuperf::session::OptionTableJson;
 using gpuperf::session::ParseOptions;
@@ -44,6 +46,43 @@ TEST_CASE("what is given beats the environment, which beats the default") {
   CHECK(options.flush_ms == 400);
 }
 
+TEST_CASE("an empty variable is none") {
+  Options options;
+  std::string error;
+  REQUIRE(Parse({}, &options, &error));
+  const auto defaults = DescribeOptions(options);
+#define GPUPERF_OPTION(field, name, type, fallback, env, help) \
+  {                                                            \
+    INFO(env);                                                 \
+    const Variable empty(env, "");                             \
+    CHECK(Parse({}, &options, &error));                        \
+    CHECK(DescribeOptions(options) == defaults);               \
+  }
+#include "session/options.def"
+#undef GPUPERF_OPTION
+}
+
+TEST_CASE("/dev/null is no file") {
+  Options options;
+  std::string error;
+  REQUIRE(Parse({{"output", "/dev/null"}}, &options, &error));
+  CHECK(options.output.empty());
+  const Variable output("GPUPERF_OUTPUT", "/dev/null");
+  REQUIRE(Parse({}, &options, &error));
+  CHECK(options.output.empty());
+}
+
+TEST_CASE("GPUPERF_DISABLE is read by itself") {
+  CHECK_FALSE(DisabledByEnvironment());
+  const Variable wrong("GPUPERF_FLUSH_MS", "soon");
+  for (const char* text : {"0", "", "off", "maybe"}) {
+    const Variable disable("GPUPERF_DISABLE", text);
+    CHECK_FALSE(DisabledByEnvironment());
+  }
+  const Variable disable("GPUPERF_DISABLE", "1");
+  CHECK(DisabledByEnvironment());
+}
+
 TEST_CASE("values are read as people write them") {
   Options options;
   std::string error;
@@ -60,6 +99,7 @@ TEST_CASE("what does not fit is refused with its name") {
   const std::vector<std::pair<gpuperf_option, std::string>> cases = {
       {{"no-such", "1"}, "no-such"},
       {{"quiet", "maybe"}, "quiet"},
+      {{"quiet", ""}, "quiet"},
       {{"ring-bytes", "5000"}, "ring-bytes"},
       {{"ring-bytes", "-1"}, "ring-bytes"},
       {{"flush-ms", "1"}, "flush-ms"},

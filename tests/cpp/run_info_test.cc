@@ -23,6 +23,19 @@ TEST_CASE("values of secrets leave the command line") {
   // The next option is no value.
   CHECK(Redact({"t", "--use-token", "--out", "f"}) == Arguments{"t", "--use-token", "--out", "f"});
   CHECK(Redact({"t", "--use-token", "--password", "p"}) == Arguments{"t", "--use-token", "--password", "<redacted>"});
+  CHECK(Redact({"t", "--use-token", "--", "f"}) == Arguments{"t", "--use-token", "--", "f"});
+  // But a secret may begin with a dash, or two, and -o cannot be told from one.
+  CHECK(Redact({"t", "--token", "-abc", "x"}) == Arguments{"t", "--token", "<redacted>", "x"});
+  CHECK(Redact({"t", "--token", "-", "x"}) == Arguments{"t", "--token", "<redacted>", "x"});
+  CHECK(Redact({"t", "--token", "--a/b+c=", "x"}) == Arguments{"t", "--token", "<redacted>", "x"});
+  CHECK(Redact({"t", "--token", "--1abc", "x"}) == Arguments{"t", "--token", "<redacted>", "x"});
+  CHECK(Redact({"t", "--use-token", "-o", "f"}) == Arguments{"t", "--use-token", "<redacted>", "f"});
+  CHECK(Redact({"t", "--token", "my-key=abc", "x"}) == Arguments{"t", "--token", "<redacted>", "x"});
+  CHECK(Redact({"t", "--token", "--lr=1", "x"}) == Arguments{"t", "--token", "--lr=1", "x"});
+  CHECK(Redact({"t", "--token", "--api-key=a", "x"}) == Arguments{"t", "--token", "--api-key=<redacted>", "x"});
+  // What was taken for a value may have been the option of another secret.
+  CHECK(Redact({"t", "--use-token", "-password", "p"}) == Arguments{"t", "--use-token", "<redacted>", "<redacted>"});
+  CHECK(Redact({"t", "--token", ""}) == Arguments{"t", "--token", "<redacted>"});
   CHECK(Redact({"t", "--name=key"}) == Arguments{"t", "--name=key"});
   CHECK(Redact({"my-token-tool", "a"}) == Arguments{"my-token-tool", "a"});
   CHECK(Redact({"t", ""}) == Arguments{"t", ""});

@@ -2,17 +2,20 @@
 // like a machine with H200 cards (GPUPERF_FAKE_GPUS of them), loads what CUDA_INJECTION64_PATH names inside cuInit as
 // the driver does, and passes its calls through the stand-in libcupti's callbacks when that is loaded.
 //
-// GPUPERF_FAKE_CUINIT=N makes cuInit fail with N (100: no device), as on a machine without a GPU.
+// GPUPERF_FAKE_CUINIT=N makes cuInit fail with N (100: no device), as on a machine without a GPU;
+// GPUPERF_FAKE_CUINIT_MS=N makes it take so long, GPUPERF_FAKE_GPU_BUSY_MS=N every wait for the GPU's work.
 #include <cuda.h>
 #include <cupti.h>
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <thread>
 
 #include "fake_cupti.h"
 
@@ -76,6 +79,12 @@ void Inject() {
   if (initialize != nullptr) initialize();
 }
 
+void SleepFor(const char* variable) {
+  if (const char* text = std::getenv(variable)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::strtoul(text, nullptr, 10)));
+  }
+}
+
 bool Valid(CUdevice device) { return device >= 0 && device < DeviceCount(); }
 
 }  // namespace
@@ -86,7 +95,10 @@ EXPORT CUresult cuInit(unsigned int) {
   if (DeviceCount() == 0) return CUDA_ERROR_NO_DEVICE;
   static std::once_flag once;
   initialized = true;
-  std::call_once(once, Inject);
+  std::call_once(once, [] {
+    SleepFor("GPUPERF_FAKE_CUINIT_MS");
+    Inject();
+  });
   return CUDA_SUCCESS;
 }
 
@@ -251,8 +263,10 @@ EXPORT CUresult cuCtxGetDevice(CUdevice* device) {
 }
 
 EXPORT CUresult cuCtxSynchronize(void) {
-  return Call(CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize, "cuCtxSynchronize", nullptr,
-              [] { return current_context != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT; });
+  return Call(CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize, "cuCtxSynchronize", nullptr, [] {
+    SleepFor("GPUPERF_FAKE_GPU_BUSY_MS");
+    return current_context != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+  });
 }
 
 EXPORT CUresult cuGetErrorString(CUresult error, const char** text) {

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -144,3 +145,41 @@ def test_ends_in_mid_run(tmp_path: Path, figures: dict[str, Any]) -> None:
         assert result["launches per step"][0] > 500
         assert result["launches without their kernel"] == 0
         assert not result["losses"]
+
+
+STUCK = """
+import sys, time, torch, gpuperf
+x = torch.ones(1 << 20, device="cuda")
+def work():
+    for _ in range(100):
+        x.add_(1)
+work()
+torch.cuda.synchronize()
+assert gpuperf.start(sys.argv[1])
+work()
+torch.cuda._sleep(int(1.98e9 * 12))  # one kernel of some 12 s
+began = time.perf_counter()
+gpuperf.stop()
+print(time.perf_counter() - began)
+torch.cuda.synchronize()
+assert gpuperf.start(sys.argv[2])
+work()
+gpuperf.stop()
+"""
+
+
+@pytest.mark.item(6)
+def test_a_kernel_that_hangs_does_not_hold_up_the_stop(tmp_path: Path, figures: dict[str, Any]) -> None:
+    """A kernel far longer than stop waits: stop comes back, the trace is whole, the next session records."""
+    first, second = tmp_path / "first.gpuperf", tmp_path / "second.gpuperf"
+    done = support.run([sys.executable, "-c", STUCK, str(first), str(second)], GPUPERF_STOP_WAIT_MS="2000")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "the GPU was busy" in done.stderr
+    figures["stop, s (limit 2 s)"] = round(float(done.stdout), 2)
+    traces = [trace_decode.read(path) for path in (first, second)]
+    # The long one itself may come in late, with the next session's.
+    additions = [sum("elementwise" in name for name in trace.kernels["name"].tolist()) for trace in traces]
+    figures["kernels before it, and in the next session"] = additions
+    assert float(done.stdout) < 7
+    assert additions == [100, 100]
+    assert all(trace.clean for trace in traces)

@@ -457,6 +457,13 @@ def test_disabled_wins_over_a_start() -> None:
     assert (done.stdout.split(), done.stderr) == (["False", "idle"], "")
 
 
+@pytest.mark.parametrize(("argument", "variable"), [("", "1"), ("disable=True", ""), ("disable=False", "1")])
+def test_disabled_is_silent_about_wrong_variables(argument: str, variable: str) -> None:
+    code = f"import gpuperf; print(gpuperf.start({argument}))"
+    done = run_python(code, GPUPERF_DISABLE=variable, GPUPERF_FLUSH_MS="soon", GPUPERF_LOG="loud", GPUPERF_OUTPT="x")
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
 def test_a_job_without_a_gpu_gets_one_warning_and_runs_on(tmp_path: object) -> None:
     code = """
         import gpuperf, os

@@ -407,3 +407,16 @@ def test_kill_9_leaves_a_readable_file(job: Job) -> None:
     nested = 2  # every runtime call has a driver call inside; enter and exit each
     assert trace_decode.rows(trace.calls) >= safe[-1][1] // (2 * nested) - 8
     assert trace.lost() == {}
+
+
+# --- the end ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_gpu_that_never_gets_done_does_not_hold_up_the_end(job: Job) -> None:
+    started = time.monotonic()
+    job.run(*CALM, options={"GPUPERF_FAKE_GPU_BUSY_MS": "100000", "GPUPERF_STOP_WAIT_MS": "300"})
+    assert time.monotonic() - started < 60
+    assert "the GPU was busy" in job.stderr
+    trace = job.trace()
+    assert trace.clean
+    assert trace_decode.rows(trace.kernels) > 0

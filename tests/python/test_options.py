@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from gpuperf import options
+from gpuperf._env import is_on
 from gpuperf.errors import OptionError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,6 +66,16 @@ def test_arguments_to_environment_and_back() -> None:
     back = options.from_environment(environment | {"PATH": "/bin"})
     assert back == {"output": "x.gpuperf", "force": "1", "hooks": "0", "ring_bytes": "2097152", "flush_ms": "100"}
     assert options.to_environment(back) == environment
+
+
+@pytest.mark.parametrize("option", options.table(), ids=lambda option: option.env)
+def test_an_empty_variable_is_none(option: options.Option, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(option.env, "")
+    assert options.from_environment(os.environ).get(option.keyword) is None
+    if option.type == "bool":
+        assert is_on(option.env, default=True)
+        assert not is_on(option.env)
+    options.check({})  # raises if the library, which reads the environment here, sees a value that does not fit
 
 
 ROWS = st.sampled_from(options.table())

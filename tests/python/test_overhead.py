@@ -21,7 +21,7 @@ MEMORY = {"none": (5, 0), "baseline": (60, 50), "gpuperf": (70, 52)}  # growth o
 def training(command: str, workload: str, modes: str, *_: Any, **__: Any) -> dict[str, Any]:
     if command == "interleaved":
         order = palindromes(modes.split(","), 10)
-        blocks = [{"mode": mode, "seconds": [0.010 * COST[mode]] * 250} for mode in order]
+        blocks = [{"mode": mode, "seconds": [0.010 * COST[mode]] * 250, "issue": [0.008] * 250} for mode in order]
         return {"workload": workload, "blocks": blocks, "gpuperf": {"kernels": 1000, "bytes": 12_000, "lost": 0}}
     host, gpu = MEMORY[modes]
     before = {"host": 10**9, "gpu": 2 * 10**9, "nvidia_smi": None}
@@ -56,6 +56,7 @@ def test_overhead() -> None:
     assert (stress.bar, stress.aim, stress.ok) == (1.03, 1.01, True)
     assert rows["overhead.stress.vs_none"].value == pytest.approx(1.122)
     assert rows["overhead.stress.vs_none"].bar is None
+    assert rows["overhead.stress.issue.none"].value == pytest.approx(8.0)
     assert not rows["overhead.gpt2.vs_baseline"].ok
     assert rows["overhead.gpt2.vs_none.upper95"].bar == 1.012
     assert rows["overhead.gpt2.baseline_vs_none"].value == pytest.approx(1.1)

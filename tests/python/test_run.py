@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from gpuperf import _libpath
+from gpuperf import _libpath, options
 from gpuperf.cli import _Parser
 from gpuperf.cli import run as run_module
 from hypothesis import given
@@ -194,8 +194,22 @@ def test_flags_become_variables_and_beat_them(tmp_path: Path) -> None:
     }
 
 
-def test_an_empty_output_stays_empty(tmp_path: Path) -> None:
-    assert job_environment("-o", "", cwd=tmp_path)["GPUPERF_OUTPUT"] == ""
+@pytest.mark.parametrize("none", ["", "/dev/null"])
+def test_no_output_is_told_in_a_way_that_a_variable_can(none: str, tmp_path: Path) -> None:
+    assert job_environment("-f", "-o", none, cwd=tmp_path)["GPUPERF_OUTPUT"] == "/dev/null"
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.parametrize("variable", [option.env for option in options.table()])
+def test_an_empty_variable_is_none(variable: str, tmp_path: Path) -> None:
+    plain = job_environment(cwd=tmp_path)
+    seen = job_environment(cwd=tmp_path, **{variable: ""})
+    ours = ("GPUPERF_OUTPUT", "GPUPERF_RUN_START_NS", "CUDA_INJECTION64_PATH")
+    assert seen.keys() == plain.keys() | {variable}
+    assert seen["GPUPERF_OUTPUT"] == plain["GPUPERF_OUTPUT"]
+    assert int(seen["GPUPERF_RUN_START_NS"]) > 0
+    if variable not in ours:
+        assert seen[variable] == ""  # the library's to read, which says the same (tests/cpp/options_test.cc)
 
 
 def test_a_folder_with_a_percent_sign_is_not_read_as_a_pattern(tmp_path: Path) -> None:
@@ -226,6 +240,12 @@ def test_disabled_wins(tmp_path: Path) -> None:
     seen = job_environment("-f", "-o", "old.gpuperf", cwd=tmp_path, GPUPERF_DISABLE="1")
     assert seen == {"GPUPERF_DISABLE": "1"}
     assert (tmp_path / "old.gpuperf").exists()
+
+
+def test_disabled_is_silent_about_all_else(tmp_path: Path) -> None:
+    wrong = {"GPUPERF_FLUSH_MS": "soon", "GPUPERF_HOOKS": "maybe", "GPUPERF_OUTPT": "x", "GPUPERF_OUTPUT": "/no/where"}
+    done = gpuperf("run", "echo", "ran", cwd=tmp_path, GPUPERF_DISABLE="1", **wrong)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b"")
 
 
 def test_an_unknown_variable_is_named_once_and_the_job_runs(tmp_path: Path) -> None:
@@ -286,6 +306,25 @@ def test_force_removes_the_old_trace_with_its_parts_and_nothing_else(tmp_path: P
     done = gpuperf("run", "-f", "-o", "old.gpuperf", *JOB, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["old.gpuperf.00011", "old.gpuperf.txt", "other", "ran"]
+
+
+def test_parts_alone_are_a_trace_that_stands_there(tmp_path: Path) -> None:
+    (tmp_path / "old.gpuperf.0002").write_text("precious")
+    (tmp_path / "a-r3.gpuperf.0001").write_text("precious")
+    assert "old.gpuperf.0002 exists" in refused("-o", "old.gpuperf", *JOB, cwd=tmp_path, code=2)
+    assert "a-r3.gpuperf.0001 exists" in refused("-o", "a-r%r.gpuperf", *JOB, cwd=tmp_path, code=2)
+    assert (tmp_path / "old.gpuperf.0002").read_text() == "precious"
+    assert gpuperf("run", "-f", "-o", "old.gpuperf", *JOB, cwd=tmp_path).returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-r3.gpuperf.0001", "ran"]
+
+
+def test_force_removes_files_only(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.gpuperf")
+    (tmp_path / "x.gpuperf.0001").mkdir()
+    for name, said in (("pipe.gpuperf", "pipe.gpuperf: it is no file"), ("x.gpuperf", "x.gpuperf.0001: it is no file")):
+        assert said in refused("-f", "-o", name, *JOB, cwd=tmp_path, code=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe.gpuperf", "x.gpuperf.0001"]
+    run_module._remove(str(tmp_path / "gone"))  # by a sibling that was faster: nothing is left to do
 
 
 @pytest.mark.parametrize("bad", ["nosuchprogram", "./nosuchprogram"])

@@ -197,6 +197,24 @@ def test_disabled_captures_nothing(machine: Machine) -> None:
     assert machine.traces() == []
 
 
+def test_disabled_is_silent_about_wrong_variables(machine: Machine) -> None:
+    library = machine.gpuperf("lib").stdout.strip()
+    wrong = {"GPUPERF_FLUSH_MS": "soon", "GPUPERF_LOG": "loud", "GPUPERF_OUTPT": "x", "GPUPERF_HOOKS": "maybe"}
+    done = machine.python("work(); print('ran')", CUDA_INJECTION64_PATH=library, GPUPERF_DISABLE="1", **wrong)
+    assert (done.stdout, done.stderr) == ("ran\n", "")
+    assert machine.traces() == []
+
+
+def test_an_empty_output_variable_is_the_default_name_and_dev_null_is_no_file(machine: Machine) -> None:
+    library = machine.gpuperf("lib").stdout.strip()
+    machine.python("work()", CUDA_INJECTION64_PATH=library, GPUPERF_OUTPUT="/dev/null")
+    machine.gpuperf("run", "-o", "", "-c", JOB + "work()")
+    assert machine.traces() == []
+    machine.python("work()", CUDA_INJECTION64_PATH=library, GPUPERF_OUTPUT="", GPUPERF_FLUSH_MS="")
+    assert len(machine.traces()) == 1
+    assert machine.traces()[0].startswith("gpuperf-python-c-r0-")
+
+
 def test_an_unmodified_python_job_gets_what_an_import_gives(machine: Machine) -> None:
     machine.gpuperf("run", "-o", "hooks.gpuperf", "-c", JOB + "work()")
     with_hooks = machine.read("hooks.gpuperf")
@@ -206,6 +224,25 @@ def test_an_unmodified_python_job_gets_what_an_import_gives(machine: Machine) ->
     without = machine.read("plain.gpuperf")
     assert "python" not in versions(without)
     assert calls(without) == calls(with_hooks) == 10
+
+
+def test_a_version_that_comes_late_is_in_the_trace_of_a_killed_process(machine: Machine) -> None:
+    job = """
+import os, gpuperf
+from gpuperf._libpath import load_core
+work()
+assert gpuperf.flush()  # the devices are told
+load_core().set_version("torch", "9.9")  # as the hook does when the job imports torch
+work()
+assert gpuperf.flush()
+os._exit(0)
+"""
+    machine.gpuperf("run", "-o", "x.gpuperf", "-c", JOB + job)
+    trace = machine.read("x.gpuperf")
+    assert not trace.clean
+    assert versions(trace)["torch"] == "9.9"
+    assert trace.run_info is not None
+    assert trace.run_info["devices"]
 
 
 def test_a_python_that_has_no_gpuperf_is_captured_without_hooks(machine: Machine) -> None:
@@ -568,6 +605,74 @@ def test_a_child_forked_before_a_session_may_have_its_own(machine: Machine) -> N
     )
     assert done.stdout.split() == ["0"], done.stderr
     assert calls(machine.read("child.gpuperf")) == 10
+
+
+def test_a_child_forked_in_the_middle_of_a_start_is_silent(machine: Machine) -> None:
+    done = machine.python(
+        """
+        import os, signal, threading, time, gpuperf
+        starting = threading.Thread(target=lambda: gpuperf.start("x.gpuperf"))
+        starting.start()
+        time.sleep(0.3)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # ends it if anything of ours waits for a lock that the parent holds
+            print(gpuperf.stats(), gpuperf.start("child.gpuperf"), flush=True)
+            gpuperf.step()
+            gpuperf.stop()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        starting.join()
+        work()
+        gpuperf.stop()
+        """,
+        GPUPERF_FAKE_CUINIT_MS="1000",
+    )
+    assert "False" in done.stdout
+    assert machine.traces() == ["x.gpuperf"]
+    assert machine.read("x.gpuperf").clean
+
+
+def test_a_child_forked_after_a_start_that_failed_may_have_its_own(machine: Machine) -> None:
+    machine.python(
+        """
+        import os, signal, gpuperf
+        os.environ["GPUPERF_FAKE_CUINIT"] = "100"
+        assert gpuperf.start("parent.gpuperf") is False
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            del os.environ["GPUPERF_FAKE_CUINIT"]
+            assert gpuperf.start("child.gpuperf") is True
+            work()
+            gpuperf.stop()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        """
+    )
+    assert machine.traces() == ["child.gpuperf"]
+    assert machine.read("child.gpuperf").clean
+
+
+def test_cuda_initialised_in_one_thread_while_another_starts(machine: Machine) -> None:
+    machine.python(
+        """
+        import signal, threading, time, gpuperf
+        signal.alarm(30)
+        initialising = threading.Thread(target=work)
+        initialising.start()
+        time.sleep(0.2)
+        assert gpuperf.start("x.gpuperf") is True
+        initialising.join()
+        work()
+        gpuperf.stop()
+        """,
+        GPUPERF_FAKE_CUINIT_MS="1000",
+        GPUPERF_OUTPUT="injected.gpuperf",
+        CUDA_INJECTION64_PATH=machine.gpuperf("lib").stdout.strip(),
+    )
+    assert machine.traces() == ["x.gpuperf"]
+    assert calls(machine.read("x.gpuperf")) >= 10
 
 
 def test_another_holder_of_cupti_costs_one_line(machine: Machine) -> None:

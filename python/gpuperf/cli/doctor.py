@@ -269,7 +269,9 @@ def _output() -> Check:
         return Check(
             "gpuperf", BAD, f"{library} is missing", f"install gpuperf again: it is not whole without {LIBRARY_NAME}"
         )
-    output = options.from_environment(os.environ).get("output") or "."
+    output = options.from_environment(os.environ).get("output", ".")
+    if output == os.devnull:
+        return Check("output", NOTE, output, "live counts only, no trace")
     folder = os.path.abspath(output if output == "." else os.path.dirname(output) or ".")
     if "%" in folder:
         return Check("output", OK, folder, "known only in the job")

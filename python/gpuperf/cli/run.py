@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 import socket
+import stat
 import sys
 import time
 from pathlib import Path
@@ -44,6 +45,7 @@ in front runs with this Python.
   gpuperf run -f -o run.gpuperf ./my_cuda_program"""
 
 _PLACEHOLDER = re.compile(r"(%.)")
+_PART = ".[0-9][0-9][0-9][0-9]"  # behind the name of a trace: a further part
 _CLOCK_REALTIME_COARSE = 5  # of <time.h>: the clock that file systems stamp files with
 # Set by launchers of several processes. Not Slurm's SLURM_NTASKS, which a batch script sees too.
 _WORLD_SIZES = ("WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
@@ -114,10 +116,10 @@ def run(args: argparse.Namespace) -> int:
     command = _complete(args.command)
     _check_runnable(command[0])
     given = {option.keyword: getattr(args, option.keyword, None) for option in options.table()}
-    for sentence in options.unknown_variables(os.environ):
-        warn(sentence)
     environment = dict(os.environ)
     if not is_on("GPUPERF_DISABLE"):
+        for sentence in options.unknown_variables(os.environ):
+            warn(sentence)
         environment.update(_capture_environment(given))
     sys.stdout.flush()
     sys.stderr.flush()
@@ -190,7 +192,7 @@ def _capture_environment(given: dict[str, object]) -> dict[str, str]:
     options.check(given)
     start_ns = _run_start_ns()
     output, force = _output(given)
-    if output:
+    if output != os.devnull:
         _claim(output, force=force, start_ns=start_ns)
     result["GPUPERF_OUTPUT"] = output
     result["GPUPERF_RUN_START_NS"] = str(start_ns)
@@ -199,24 +201,24 @@ def _capture_environment(given: dict[str, object]) -> dict[str, str]:
 
 
 def _output(given: dict[str, object]) -> tuple[str, bool]:
-    """The output name as the job gets it, and whether it may replace a file.
+    """The output name as the job gets it (/dev/null for no file), and whether it may replace a file.
 
     The job may change its folder before it uses CUDA, so the name is made absolute.
     """
     table = {option.keyword: option for option in options.table()}
     output, force = given["output"], given["force"]
     if output is None:
-        output = os.environ.get("GPUPERF_OUTPUT", table["output"].default)
+        output = os.environ.get("GPUPERF_OUTPUT") or table["output"].default
     if force is None:
         force = is_on("GPUPERF_FORCE")
-    output = str(output)
-    if output:
-        output = os.path.normpath(os.path.join(os.getcwd().replace("%", "%%"), output))
+    if not output:
+        return os.devnull, bool(force)
+    output = os.path.normpath(os.path.join(os.getcwd().replace("%", "%%"), str(output)))
     return output, bool(force)
 
 
 def _claim(output: str, *, force: bool, start_ns: int) -> None:
-    """Refuses files that stand before the run, or removes them if `force`.
+    """Refuses traces, and further parts of one, that stand before the run, or removes them if `force`.
 
     A pattern is looked at as far as it is known now: %p is a new one in each process, so such a name is always free. A
     file of a sibling, which the same launcher started (`torchrun --no-python gpuperf run …`), is no old file. With
@@ -238,27 +240,49 @@ def _claim(output: str, *, force: bool, start_ns: int) -> None:
     if "%p" in pieces:
         return
     known = {"%%": "%", "%h": glob.escape(socket.gethostname()), "%r": "[0-9]*", "%s": "*"}
-    found = glob.glob("".join(known.get(piece, glob.escape(piece)) for piece in pieces))
-    old = [name for name in sorted(found) if os.lstat(name).st_mtime_ns < start_ns]
+    pattern = "".join(known.get(piece, glob.escape(piece)) for piece in pieces)
+    # Parts count without their trace, too: the new one may grow into their names.
+    found = {*glob.glob(pattern), *glob.glob(pattern + _PART)}
+    old = [name for name in sorted(found) if _is_old(name, start_ns)]
     if not old:
         return
     if not force:
         more = f" and {len(old) - 1} more" if len(old) > 1 else ""
         raise OutputExistsError(f"{old[0]}{more} exists already: name another file with -o, or replace it with -f")
     if path is not None:
-        for name in (path, *part_files(path)):
+        for name in old:
+            _remove(name)
+
+
+def _is_old(name: str, start_ns: int) -> bool:
+    try:
+        return os.lstat(name).st_mtime_ns < start_ns
+    except FileNotFoundError:  # a sibling was faster
+        return False
+
+
+def _remove(name: str) -> None:
+    """Removes a file or a link, and nothing else: not a device, for example.
+
+    Raises:
+        OutputUnwritableError: it is something else, or cannot be removed.
+    """
+    try:
+        mode = os.lstat(name).st_mode
+        if is_file := stat.S_ISREG(mode) or stat.S_ISLNK(mode):
             os.unlink(name)
+    except FileNotFoundError:  # a sibling was faster
+        return
+    except OSError as error:
+        raise OutputUnwritableError(f"cannot replace {name}: {error.strerror}") from None
+    if not is_file:
+        raise OutputUnwritableError(f"cannot replace {name}: it is no file")
 
 
 def _plain(output: str) -> str | None:
     """The path that `output` stands for, None if it depends on the process."""
     pieces = _PLACEHOLDER.split(output)
     return None if {"%h", "%p", "%r", "%s"} & set(pieces) else "".join(pieces).replace("%%", "%")
-
-
-def part_files(path: str) -> list[str]:
-    """The further parts of the trace `path`: `path` with .0001, .0002 … behind it."""
-    return sorted(glob.glob(glob.escape(path) + ".[0-9][0-9][0-9][0-9]"))
 
 
 def _run_start_ns() -> int:
