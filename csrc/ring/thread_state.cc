@@ -44,12 +44,16 @@ bool WatchThreadExit(ThreadState* state) noexcept {
   return kKey.made && pthread_setspecific(kKey.key, state) == 0;
 }
 
-size_t NextRingBytes() noexcept {
+// Claims the memory of a next ring with `state_bytes` beside it, and says how large the ring may be.
+size_t ClaimRing(size_t state_bytes) noexcept {
   const size_t wanted = g_ring_bytes.load(std::memory_order_relaxed);
-  const size_t total = g_total_bytes.load(std::memory_order_relaxed);
-  const size_t share = total < kRingBudget ? (kRingBudget - total) / kRingShare : 0;
-  size_t bytes = wanted;
-  while (bytes > share && bytes > kSmallestRing) bytes /= 2;
+  size_t total = g_total_bytes.load(std::memory_order_relaxed);
+  size_t bytes = 0;
+  do {
+    const size_t share = total < kRingBudget ? (kRingBudget - total) / kRingShare : 0;
+    bytes = wanted;
+    while (bytes > share && bytes > kSmallestRing) bytes /= 2;
+  } while (!g_total_bytes.compare_exchange_weak(total, total + bytes + state_bytes, std::memory_order_relaxed));
   return bytes;
 }
 
@@ -64,12 +68,14 @@ ThreadState* TakeRecycled() noexcept {
 }
 
 ThreadState* Make() noexcept {
-  const size_t ring_bytes = NextRingBytes();
   const size_t state_bytes = (sizeof(ThreadState) + kPage - 1) / kPage * kPage;
+  const size_t ring_bytes = ClaimRing(state_bytes);
   void* pages = base::MapPages(state_bytes + ring_bytes, /*resident=*/true);
-  if (pages == nullptr) return nullptr;
+  if (pages == nullptr) {
+    g_total_bytes.fetch_sub(state_bytes + ring_bytes, std::memory_order_relaxed);
+    return nullptr;
+  }
   auto* state = new (pages) ThreadState(static_cast<std::byte*>(pages) + state_bytes, ring_bytes);
-  g_total_bytes.fetch_add(state_bytes + ring_bytes, std::memory_order_relaxed);
   state->next = g_all.load(std::memory_order_relaxed);
   while (!g_all.compare_exchange_weak(state->next, state, std::memory_order_release, std::memory_order_relaxed)) {
   }

@@ -1,6 +1,7 @@
 #include "session/flush_thread.h"
 
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "base/clock.h"
@@ -73,7 +74,10 @@ void FlushThread::Run() {
       source::EmitCuptiDropped(dropped);
     }
     EmitClocks(api_);
-    each_round_();
+    try {
+      each_round_();
+    } catch (const std::exception&) {  // want of memory must not end the job; the next round tries again
+    }
     g_cpu_ns.store(base::ThreadCpuNs(), std::memory_order_relaxed);
     lock.lock();
     done_ = wanted;
