@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <system_error>
-#include <utility>
 
 #include "base/threads.h"
 
@@ -18,7 +17,7 @@ namespace gpuperf::base {
 // has not ended; it goes on alone and must own, or never outlive, what it touches. Where the kernel has no thread for
 // us it runs in the caller, unbounded.
 template <typename Work>
-bool RunBounded(const char* name, uint64_t limit_ms, Work work) {
+bool RunBounded(const char* name, uint64_t limit_ms, const Work& work) {
   struct End {
     std::mutex mutex;
     std::condition_variable came;
@@ -27,7 +26,7 @@ bool RunBounded(const char* name, uint64_t limit_ms, Work work) {
   const auto end = std::make_shared<End>();
   std::thread thread;
   try {
-    thread = StartThread(name, [end, work]() mutable {
+    thread = StartThread(name, [end, work] {
       work();
       const std::lock_guard<std::mutex> lock(end->mutex);
       end->done = true;

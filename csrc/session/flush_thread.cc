@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/threads.h"
 #include "source/marker_source.h"
 
@@ -76,7 +77,8 @@ void FlushThread::Run() {
     EmitClocks(api_);
     try {
       each_round_();
-    } catch (const std::exception&) {  // want of memory must not end the job; the next round tries again
+    } catch (const std::exception& failure) {  // want of memory must not end the job; the next round tries again
+      base::Log(base::LogLevel::kInfo, "flush thread: %s", failure.what());
     }
     g_cpu_ns.store(base::ThreadCpuNs(), std::memory_order_relaxed);
     lock.lock();
