@@ -10,6 +10,8 @@
 
 #include "collector/columns.h"
 #include "collector/dictionary.h"
+#include "ring/app_names.h"
+#include "ring/event_record.h"
 
 namespace gpuperf::collector {
 
@@ -137,17 +139,35 @@ struct Step {
   int64_t tokens;
 };
 
+// Values of the schema's enum.
+enum class MarkerSource : uint8_t { kGpuperf = 0, kNvtx = 1, kNvtxStartEnd = 2 };
+
+struct MarkerLabel {
+  uint32_t name_iid = 0;
+  MarkerSource source = MarkerSource::kGpuperf;
+  uint32_t domain_iid = 0;              // string; 0: the default domain
+  ring::MarkerAttributes attributes{};  // all 0: none
+};
+
 struct Annotation {
   uint64_t begin_ns;
   uint64_t end_ns;
-  uint32_t name_iid;
+  MarkerLabel label;
   uint32_t thread_iid;
+  uint32_t end_thread_iid = 0;  // 0: the same
 };
 
 struct Mark {
   uint64_t time_ns;
-  uint32_t name_iid;
+  MarkerLabel label;
   uint32_t thread_iid;
+};
+
+struct ResourceName {
+  ring::ResourceKind kind;
+  uint64_t id;
+  uint32_t domain_iid;
+  uint32_t name_iid;
 };
 
 struct Counter {
@@ -217,6 +237,7 @@ struct Batches {
   std::vector<Annotation> annotations;
   std::vector<Annotation> open_annotations;  // end_ns unused
   std::vector<Mark> marks;
+  std::vector<ResourceName> resource_names;
   std::vector<Counter> counters;
   std::vector<ClockPair> clock_pairs;
   std::vector<Loss> losses;

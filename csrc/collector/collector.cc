@@ -215,6 +215,23 @@ void Collector::DrainRings() {
     if (state->ring.Pending() == 0 && !state->retired.load(std::memory_order_relaxed)) continue;
     DecoderOf(state).Drain();
   }
+  context_.ranges.NextRound();
+}
+
+// What chunks list: names that the application has given since the last one, and ranges that have begun.
+void Collector::ListNew() {
+  Batches& batches = context_.batches;
+  StringTable& strings = batches.dictionaries.strings;
+  for (; const ring::ResourceName* named = ring::ResourceNameAt(resource_names_seen_); ++resource_names_seen_) {
+    const std::string_view domain = ring::DomainName(named->domain);
+    batches.resource_names.push_back(
+        {named->kind, named->id, domain.empty() ? 0 : strings.Intern(domain), strings.Intern(named->name)});
+  }
+  context_.ranges.ListNew([&](const RangeTable::Range& range) {
+    batches.open_annotations.push_back(
+        {range.begin_ns, 0, context_.LabelOf(MarkerSource::kNvtxStartEnd, range.domain, range.attributes, range.name),
+         range.thread_iid});
+  });
 }
 
 void Collector::TakeLosses() {
@@ -288,6 +305,7 @@ void Collector::Cut() {
   Batches& batches = context_.batches;
   TakeLosses();
   for (const auto& decoder : decoders_) decoder->PrepareCut();
+  if (batches.cuda_seen) ListNew();
   CheckJoins(/*last=*/false);
   MeasureSelf();
   batches.end_ns = last_cut_ns_ = base::NowNs();
@@ -309,6 +327,7 @@ void Collector::Cut() {
   batches.annotations.clear();
   batches.open_annotations.clear();
   batches.marks.clear();
+  batches.resource_names.clear();
   batches.counters.clear();
   batches.clock_pairs.clear();
   batches.losses.clear();

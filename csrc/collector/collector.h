@@ -73,6 +73,7 @@ class Collector {
   void Collect();
   void GiveUp(const char* why) noexcept;
   void DrainRings();
+  void ListNew();
   void TakeLosses();
   void Cut();
   void CheckJoins(bool last);
@@ -94,6 +95,7 @@ class Collector {
   uint64_t start_ns_ = 0;
   uint64_t start_ticks_ = 0;
   uint64_t last_cut_ns_ = 0;
+  size_t resource_names_seen_ = 0;
   uint64_t callbacks_at_start_ = 0;
   uint64_t sampled_callbacks_at_start_ = 0;
   uint64_t sampled_ticks_at_start_ = 0;

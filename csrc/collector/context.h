@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "base/stamp_clock.h"
 #include "collector/batches.h"
 #include "collector/join_tracker.h"
+#include "collector/range_table.h"
 #include "ring/call_span.h"
 
 namespace gpuperf::collector {
@@ -40,10 +42,25 @@ struct Unjoined {
 struct Context {
   Batches batches;
   JoinTracker joins;
+  RangeTable ranges;
   std::vector<Unjoined> unjoined;  // few: see AddUnjoined
   Counts counts;
   base::StampClock clock;
   ClockPair clock_pair{};  // the latest
+
+  MarkerLabel LabelOf(MarkerSource source, ring::DomainIndex domain, const ring::MarkerAttributes& attributes,
+                      std::string_view name) {
+    StringTable& strings = batches.dictionaries.strings;
+    const std::string_view domain_name = ring::DomainName(domain);
+    return {strings.Intern(name), source, domain_name.empty() ? 0 : strings.Intern(domain_name), attributes};
+  }
+
+  void AddRange(const RangeTable::Range& range, const RangeTable::End& end) {
+    const MarkerLabel label = LabelOf(MarkerSource::kNvtxStartEnd, range.domain, range.attributes, range.name);
+    const uint32_t end_thread = end.thread_iid == range.thread_iid ? 0 : end.thread_iid;
+    batches.annotations.push_back({range.begin_ns, end.time_ns, label, range.thread_iid, end_thread});
+    ++batches.events;
+  }
 
   // Calls are drained before device records are decoded, so hardly any record is early. When very many are, their calls
   // are lost, and waiting for them would only cost memory.

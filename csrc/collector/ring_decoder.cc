@@ -100,7 +100,7 @@ void RingDecoder::PrepareCut() {
         {thread_iid_, batches.dictionaries.call_sites.Intern(open_.site), open_.correlation, open_.enter_ns});
   }
   for (const OpenAnnotation& annotation : annotations_) {
-    batches.open_annotations.push_back({annotation.begin_ns, 0, annotation.name_iid, thread_iid_});
+    batches.open_annotations.push_back({annotation.begin_ns, 0, annotation.label, thread_iid_});
   }
 }
 
@@ -133,8 +133,14 @@ void RingDecoder::Visit(const RecordHeader& header, const std::byte* payload) {
     case RecordKind::kAnnotationEnd:
       EndAnnotation(header, payload);
       break;
+    case RecordKind::kRangeStart:
+      StartRange(header, payload);
+      break;
+    case RecordKind::kRangeEnd:
+      EndRange(header, payload);
+      break;
     case RecordKind::kMark:
-      batches.marks.push_back({time_ns(), NameIid(header, payload), thread_iid_});
+      batches.marks.push_back({time_ns(), LabelOf(Read(header, payload)), thread_iid_});
       ++batches.events;
       break;
     case RecordKind::kCounter: {
@@ -230,37 +236,77 @@ void RingDecoder::ExitCall(const RecordHeader& header, const std::byte* payload)
   ++context_.batches.events;
 }
 
+RingDecoder::Said RingDecoder::Read(const RecordHeader& header, const std::byte* at) {
+  Said said{static_cast<ring::DomainIndex>(header.aux & 0xFF), {}, {}};
+  if ((header.aux & ring::kHasAttributes) != 0) {
+    std::memcpy(&said.attributes, at, sizeof said.attributes);
+    at += sizeof said.attributes;
+  }
+  said.name = {reinterpret_cast<const char*>(at), header.correlation};
+  return said;
+}
+
+MarkerLabel RingDecoder::LabelOf(const Said& said) {
+  const MarkerSource source = said.domain == ring::kOwnDomain ? MarkerSource::kGpuperf : MarkerSource::kNvtx;
+  return context_.LabelOf(source, said.domain, said.attributes, said.name);
+}
+
+RingDecoder::OpenAnnotation* RingDecoder::InnermostOf(ring::DomainIndex domain) {
+  for (size_t i = annotations_.size(); i-- > 0;) {
+    if (annotations_[i].domain == domain) return &annotations_[i];
+  }
+  return nullptr;
+}
+
 // Annotations whose ends were lost, as the place of the next record tells, will not end: their begins are lost with
 // them.
-ring::AnnotationPlace RingDecoder::DropUnended(const std::byte* payload) {
+ring::AnnotationPlace RingDecoder::DropUnended(ring::DomainIndex domain, const std::byte* payload) {
   ring::AnnotationPlace place{};
   std::memcpy(&place, payload, sizeof place);
-  while (!annotations_.empty() && annotations_.back().depth >= place.lost_depth) {
-    const uint64_t begin_ns = annotations_.back().begin_ns;
-    context_.AddLoss(LossReason::kRingFull, EventKind::kMarker, thread_iid_, 1, begin_ns, begin_ns);
-    annotations_.pop_back();
+  for (OpenAnnotation* open = InnermostOf(domain); open != nullptr && open->depth >= place.lost_depth;
+       open = InnermostOf(domain)) {
+    context_.AddLoss(LossReason::kRingFull, EventKind::kMarker, thread_iid_, 1, open->begin_ns, open->begin_ns);
+    annotations_.erase(annotations_.begin() + (open - annotations_.data()));
   }
   return place;
 }
 
 void RingDecoder::BeginAnnotation(const RecordHeader& header, const std::byte* payload) {
-  const ring::AnnotationPlace place = DropUnended(payload);
-  annotations_.push_back({context_.clock.ToNs(header.stamp), NameIid(header, payload + sizeof place), place.depth});
+  const Said said = Read(header, payload + sizeof(ring::AnnotationPlace));
+  const ring::AnnotationPlace place = DropUnended(said.domain, payload);
+  annotations_.push_back({context_.clock.ToNs(header.stamp), LabelOf(said), said.domain, place.depth});
   context_.batches.opened = true;
 }
 
 void RingDecoder::EndAnnotation(const RecordHeader& header, const std::byte* payload) {
-  const ring::AnnotationPlace place = DropUnended(payload);
+  const auto domain = static_cast<ring::DomainIndex>(header.aux & 0xFF);
+  const ring::AnnotationPlace place = DropUnended(domain, payload);
   if (place.depth == 0) return;  // its begin was before the session
   const uint64_t now_ns = context_.clock.ToNs(header.stamp);
-  if (annotations_.empty() || annotations_.back().depth != place.depth) {  // its begin was lost
+  OpenAnnotation* open = InnermostOf(domain);
+  if (open == nullptr || open->depth != place.depth) {  // its begin was lost
     context_.AddLoss(LossReason::kRingFull, EventKind::kMarker, thread_iid_, 1, now_ns, now_ns);
     return;
   }
-  const OpenAnnotation& open = annotations_.back();
-  context_.batches.annotations.push_back({open.begin_ns, now_ns, open.name_iid, thread_iid_});
+  context_.batches.annotations.push_back({open->begin_ns, now_ns, open->label, thread_iid_});
   ++context_.batches.events;
-  annotations_.pop_back();
+  annotations_.erase(annotations_.begin() + (open - annotations_.data()));
+}
+
+void RingDecoder::StartRange(const RecordHeader& header, const std::byte* payload) {
+  const Said said = Read(header, payload + 8);
+  const uint64_t begin_ns = context_.clock.ToNs(header.stamp);
+  const bool kept = context_.ranges.Start(
+      WordAt(payload, 0), {begin_ns, thread_iid_, said.domain, said.attributes, std::string(said.name)},
+      [this](const RangeTable::Range& range, const RangeTable::End& end) { context_.AddRange(range, end); });
+  if (!kept) context_.AddLoss(LossReason::kRingFull, EventKind::kMarker, thread_iid_, 1, begin_ns, begin_ns);
+  context_.batches.opened = true;
+}
+
+void RingDecoder::EndRange(const RecordHeader& header, const std::byte* payload) {
+  context_.ranges.Finished(
+      WordAt(payload, 0), {context_.clock.ToNs(header.stamp), thread_iid_},
+      [this](const RangeTable::Range& range, const RangeTable::End& end) { context_.AddRange(range, end); });
 }
 
 void RingDecoder::DefineSymbol(const RecordHeader& header, const std::byte* payload) {
@@ -285,7 +331,10 @@ template <typename Visitor>
 void RingDecoder::VisitNames(Visitor&& visit) {
   for (Symbol& symbol : symbols_) visit(symbol.iid);
   visit(open_.site.function_name_iid);
-  for (OpenAnnotation& annotation : annotations_) visit(annotation.name_iid);
+  for (OpenAnnotation& annotation : annotations_) {
+    visit(annotation.label.name_iid);
+    visit(annotation.label.domain_iid);
+  }
 }
 
 void RingDecoder::SaveNames() {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collector/context.h"
@@ -52,8 +53,15 @@ class RingDecoder {
   };
   struct OpenAnnotation {
     uint64_t begin_ns;
-    uint32_t name_iid;
-    uint32_t depth;
+    MarkerLabel label;
+    ring::DomainIndex domain;
+    uint32_t depth;  // in its domain
+  };
+  // What a record says of a marker: the part from `at` on.
+  struct Said {
+    ring::DomainIndex domain;
+    ring::MarkerAttributes attributes;
+    std::string_view name;
   };
   // Calls visit(uint32_t& iid) for every name that is still needed, always in the same order.
   template <typename Visitor>
@@ -65,7 +73,12 @@ class RingDecoder {
   void ExitCall(const ring::RecordHeader& header, const std::byte* payload);
   void BeginAnnotation(const ring::RecordHeader& header, const std::byte* payload);
   void EndAnnotation(const ring::RecordHeader& header, const std::byte* payload);
-  ring::AnnotationPlace DropUnended(const std::byte* payload);
+  ring::AnnotationPlace DropUnended(ring::DomainIndex domain, const std::byte* payload);
+  OpenAnnotation* InnermostOf(ring::DomainIndex domain);
+  void StartRange(const ring::RecordHeader& header, const std::byte* payload);
+  void EndRange(const ring::RecordHeader& header, const std::byte* payload);
+  static Said Read(const ring::RecordHeader& header, const std::byte* at);
+  MarkerLabel LabelOf(const Said& said);
   void DefineSymbol(const ring::RecordHeader& header, const std::byte* payload);
   uint32_t SymbolIid(uint64_t pointer) const;
   uint32_t NameIid(const ring::RecordHeader& header, const std::byte* name);

@@ -16,9 +16,11 @@
 //   kCallExit         return code                CUPTI's id      allocate: address (else nothing)
 //   kSymbol           1: goes on in the next     length          pointer, then characters that it points to
 //   kStep             –                          –               samples, tokens (int64, -1 = not given)
-//   kAnnotationBegin  –                          length          AnnotationPlace, name
-//   kAnnotationEnd    –                          –               AnnotationPlace
-//   kMark             –                          length          name
+//   kAnnotationBegin  domain | kHasAttributes    length          AnnotationPlace, [MarkerAttributes], name
+//   kAnnotationEnd    domain                     –               AnnotationPlace
+//   kRangeStart       domain | kHasAttributes    length          range id, [MarkerAttributes], name
+//   kRangeEnd         –                          –               range id
+//   kMark             domain | kHasAttributes    length          [MarkerAttributes], name
 //   kCounter          –                          length          value (double), name
 //   kClockPair        –                          width in ns     CUPTI's time, host time in ns
 //   kCuptiDropped     –                          –               records that CUPTI says it dropped
@@ -38,6 +40,8 @@ enum class RecordKind : uint8_t {
   kStep,
   kAnnotationBegin,
   kAnnotationEnd,
+  kRangeStart,
+  kRangeEnd,
   kMark,
   kCounter,
   kClockPair,
@@ -71,10 +75,25 @@ struct CallTarget {
 };
 static_assert(sizeof(CallTarget) == 16);
 
-// By which an end finds its begin, whatever was lost between them.
+inline constexpr uint16_t kHasAttributes = 0x100;  // above the DomainIndex (app_names.h)
+
+// What NVTX may say of a range or mark beside its name. Same values as the schema's PayloadKind.
+enum class PayloadKind : uint8_t { kNone = 0, kUnsigned = 1, kSigned = 2, kDouble = 3, kExtended = 4 };
+struct MarkerAttributes {
+  uint32_t category;
+  uint32_t color;  // ARGB
+  bool has_color;
+  PayloadKind payload_kind;
+  uint16_t reserved;
+  uint32_t payload_bytes;  // extended: of the blob, UINT32_MAX = not known or more
+  uint64_t payload;        // bits of the value; extended: schema id
+};
+static_assert(sizeof(MarkerAttributes) == 24);
+
+// By which an end finds its begin, whatever was lost between them. Annotations nest by thread and domain.
 struct AnnotationPlace {
   static constexpr uint32_t kNone = UINT32_MAX;
-  uint32_t depth;       // 1: the outermost of the thread; 0: an end that has no begin in this session
+  uint32_t depth;       // 1: the outermost; 0: an end that has no begin in this session
   uint32_t lost_depth;  // least depth of those annotation records of the thread that were lost just before this one
 };
 static_assert(sizeof(AnnotationPlace) == 8);

@@ -97,7 +97,7 @@ ThreadState* CurrentSlow() noexcept {
     return nullptr;
   }
   state->open_call = OpenCall{};
-  state->annotations = AnnotationState{};
+  state->annotations.fill(AnnotationState{});
   state->symbols.fill(nullptr);
   state->retired.store(false, std::memory_order_relaxed);
   state->activity_rate.store(0, std::memory_order_relaxed);

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ring/app_names.h"
 #include "ring/spsc_byte_ring.h"
 
 namespace gpuperf::ring {
@@ -53,7 +54,7 @@ struct OpenCall {
   uint32_t correlation = 0;
 };
 
-// Where in its annotations the thread is. Producer.
+// Where in its annotations of one domain the thread is. Producer.
 struct AnnotationState {
   uint32_t session = 0;
   uint32_t depth = 0;
@@ -67,12 +68,12 @@ struct ThreadState {
 
   // Producer.
   OpenCall open_call;
-  AnnotationState annotations;
   uint64_t callback_count = 0;
   uint32_t symbol_epoch = 0;
   static constexpr size_t kSymbolSlots = 1024;
   static size_t SymbolSlot(uint64_t pointer) noexcept { return (pointer * 0x9E3779B97F4A7C15ULL) >> 54; }
   std::array<const char*, kSymbolSlots> symbols{};  // names that this ring has defined, by pointer
+  std::array<AnnotationState, kMostDomains> annotations{};
 
   // Producer writes (no read-modify-write), collector reads.
   alignas(128) std::atomic<uint64_t> callbacks{0};

@@ -60,12 +60,12 @@ size_t gpuperf_last_error(char* buffer, size_t size) { return CopyOut(gpuperf::s
 void gpuperf_step(int64_t samples, int64_t tokens) { gpuperf::source::EmitStep(samples, tokens); }
 
 void gpuperf_annotation_begin(const char* name, size_t length) {
-  gpuperf::source::EmitAnnotationBegin(Name(name, length));
+  gpuperf::source::EmitAnnotationBegin(gpuperf::source::Label(Name(name, length)));
 }
 
 void gpuperf_annotation_end(void) { gpuperf::source::EmitAnnotationEnd(); }
 
-void gpuperf_mark(const char* name, size_t length) { gpuperf::source::EmitMark(Name(name, length)); }
+void gpuperf_mark(const char* name, size_t length) { gpuperf::source::EmitMark(gpuperf::source::Label(Name(name, length))); }
 
 void gpuperf_counter(const char* name, size_t length, double value) {
   gpuperf::source::EmitCounter(Name(name, length), value);

@@ -202,6 +202,27 @@ void AddCallBatch(pbf_builder<Body>& body, const CallBatch& batch) {
   Put(message, F::kGraphHandle, batch.graph_handle);
 }
 
+// Name, source and NVTX's attributes of a row that has them (annotations and marks).
+template <typename F>
+void AddLabel(pbf_builder<F>& row, const collector::MarkerLabel& label) {
+  Put(row, F::kNameIid, label.name_iid);
+  Put(row, F::kSource, static_cast<uint64_t>(label.source));
+  const ring::MarkerAttributes& given = label.attributes;
+  const bool has_payload = given.payload_kind != ring::PayloadKind::kNone;
+  if (label.domain_iid == 0 && given.category == 0 && !given.has_color && !has_payload) return;
+  using N = fields::NvtxAttributes;
+  pbf_builder<N> nvtx(row, F::kNvtx);
+  Put(nvtx, N::kDomainIid, label.domain_iid);
+  Put(nvtx, N::kCategory, given.category);
+  if (given.has_color) nvtx.add_fixed32(N::kColor, given.color);
+  if (!has_payload) return;
+  Put(nvtx, N::kPayloadKind, static_cast<uint64_t>(given.payload_kind));
+  nvtx.add_fixed64(N::kPayload, given.payload);
+  if (given.payload_kind == ring::PayloadKind::kExtended && given.payload_bytes != UINT32_MAX) {
+    nvtx.add_uint32(N::kPayloadBytes, given.payload_bytes);
+  }
+}
+
 void AddMarkers(pbf_builder<Body>& body, const Batches& batches) {
   for (const collector::OpenCall& call : batches.open_calls) {
     using F = fields::OpenCall;
@@ -225,22 +246,31 @@ void AddMarkers(pbf_builder<Body>& body, const Batches& batches) {
     pbf_builder<F> row(body, Body::kAnnotations);
     Put(row, F::kBeginHostNs, annotation.begin_ns);
     Put(row, F::kDurationNs, annotation.end_ns - annotation.begin_ns);
-    Put(row, F::kNameIid, annotation.name_iid);
+    AddLabel(row, annotation.label);
     Put(row, F::kThreadIid, annotation.thread_iid);
+    Put(row, F::kEndThreadIid, annotation.end_thread_iid);
   }
   for (const collector::Annotation& annotation : batches.open_annotations) {
     using F = fields::OpenAnnotation;
     pbf_builder<F> row(body, Body::kOpenAnnotations);
     Put(row, F::kBeginHostNs, annotation.begin_ns);
-    Put(row, F::kNameIid, annotation.name_iid);
+    AddLabel(row, annotation.label);
     Put(row, F::kThreadIid, annotation.thread_iid);
   }
   for (const collector::Mark& mark : batches.marks) {
     using F = fields::Mark;
     pbf_builder<F> row(body, Body::kMarks);
     Put(row, F::kHostNs, mark.time_ns);
-    Put(row, F::kNameIid, mark.name_iid);
+    AddLabel(row, mark.label);
     Put(row, F::kThreadIid, mark.thread_iid);
+  }
+  for (const collector::ResourceName& named : batches.resource_names) {
+    using F = fields::ResourceName;
+    pbf_builder<F> row(body, Body::kResourceNames);
+    Put(row, F::kKind, static_cast<uint64_t>(named.kind));
+    Put(row, F::kId, named.id);
+    Put(row, F::kDomainIid, named.domain_iid);
+    Put(row, F::kNameIid, named.name_iid);
   }
   for (const collector::Counter& counter : batches.counters) {
     using F = fields::Counter;

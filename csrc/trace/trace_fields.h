@@ -159,23 +159,46 @@ enum class Step : protozero::pbf_tag_type {
   kTokens = 5,
 };
 
+enum class NvtxAttributes : protozero::pbf_tag_type {
+  kDomainIid = 1,
+  kCategory = 2,
+  kColor = 3,
+  kPayloadKind = 4,
+  kPayload = 5,
+  kPayloadBytes = 6,
+};
+
 enum class Annotation : protozero::pbf_tag_type {
   kBeginHostNs = 1,
   kDurationNs = 2,
   kNameIid = 3,
   kThreadIid = 4,
+  kSource = 5,
+  kNvtx = 6,
+  kEndThreadIid = 7,
 };
 
 enum class OpenAnnotation : protozero::pbf_tag_type {
   kBeginHostNs = 1,
   kNameIid = 2,
   kThreadIid = 3,
+  kSource = 4,
+  kNvtx = 5,
 };
 
 enum class Mark : protozero::pbf_tag_type {
   kHostNs = 1,
   kNameIid = 2,
   kThreadIid = 3,
+  kSource = 4,
+  kNvtx = 5,
+};
+
+enum class ResourceName : protozero::pbf_tag_type {
+  kKind = 1,
+  kId = 2,
+  kDomainIid = 3,
+  kNameIid = 4,
 };
 
 enum class Counter : protozero::pbf_tag_type {
@@ -393,6 +416,7 @@ enum class ChunkBody : protozero::pbf_tag_type {
   kCertificates = 21,
   kSelfCost = 22,
   kOpenAnnotations = 23,
+  kResourceNames = 24,
 };
 
 }  // namespace gpuperf::trace::fields
