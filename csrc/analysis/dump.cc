@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/base/casts.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -259,14 +260,21 @@ class Dumper : public ChunkDumper {
     auto line = Line("annotation");
     line.Put("begin_ns", row.row.begin_host_ns()).Put("duration_ns", row.row.duration_ns());
     PutThread(line, row.row.thread_iid(), *row.thread);
-    line.Named("name", row.name);
+    PutLabel(line, row);
+    if (row.row.end_thread_iid() != 0) line.Put("end_thread_iid", row.row.end_thread_iid());
   }
 
   void OnMark(const reader::MarkRow& row) override {
     auto line = Line("mark");
     line.Put("host_ns", row.row.host_ns());
     PutThread(line, row.row.thread_iid(), *row.thread);
-    line.Named("name", row.name);
+    PutLabel(line, row);
+  }
+
+  void OnResourceName(const reader::ResourceNameRow& row) override {
+    auto line = Line("resource_name");
+    line.Put("kind", ResourceKindName(row.row.kind())).Put("id", row.row.id()).Named("name", row.name);
+    if (row.row.domain_iid() != 0) line.Named("domain", row.domain);
   }
 
   void OnCounter(const reader::CounterRow& row) override {
@@ -428,7 +436,36 @@ class Dumper : public ChunkDumper {
     auto line = Line(kind);
     line.Put("begin_ns", row.row.begin_host_ns());
     PutThread(line, row.row.thread_iid(), *row.thread);
+    PutLabel(line, row);
+  }
+
+  // Name, source and what NVTX says of an annotation or mark.
+  template <typename Row>
+  static void PutLabel(LineWriter& line, const Row& row) {
     line.Named("name", row.name);
+    if (row.row.source() != v1::MARKER_SOURCE_GPUPERF) line.Put("source", MarkerSourceName(row.row.source()));
+    if (!row.row.has_nvtx()) return;
+    const v1::NvtxAttributes& nvtx = row.row.nvtx();
+    if (nvtx.domain_iid() != 0) line.Named("domain", row.domain);
+    if (nvtx.category() != 0) line.Put("category", nvtx.category());
+    if (nvtx.has_color()) line.Put("color", absl::StrFormat("#%08x", nvtx.color()));
+    switch (nvtx.payload_kind()) {
+      case v1::PAYLOAD_KIND_NONE:
+        break;
+      case v1::PAYLOAD_KIND_SIGNED:
+        line.Put("payload", static_cast<int64_t>(nvtx.payload()));
+        break;
+      case v1::PAYLOAD_KIND_DOUBLE:
+        line.Put("payload", absl::StrFormat("%.17g", absl::bit_cast<double>(nvtx.payload())));
+        break;
+      case v1::PAYLOAD_KIND_EXTENDED:
+        line.Put("payload_schema", nvtx.payload());
+        if (nvtx.has_payload_bytes()) line.Put("payload_bytes", nvtx.payload_bytes());
+        break;
+      default:
+        line.Put("payload", nvtx.payload());
+        break;
+    }
   }
 };
 

@@ -47,5 +47,11 @@ std::string CallDomainName(v1::CallDomain domain) {
 std::string CaptureStateName(v1::CaptureState state) {
   return EnumName(v1::CaptureState_Name(state), "CAPTURE_STATE_", state);
 }
+std::string MarkerSourceName(v1::MarkerSource source) {
+  return EnumName(v1::MarkerSource_Name(source), "MARKER_SOURCE_", source);
+}
+std::string ResourceKindName(v1::ResourceKind kind) {
+  return EnumName(v1::ResourceKind_Name(kind), "RESOURCE_KIND_", kind);
+}
 
 }  // namespace gpuperf::analysis

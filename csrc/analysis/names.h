@@ -23,6 +23,8 @@ std::string LevelName(v1::Level level);
 std::string CallKindName(v1::CallKind kind);
 std::string CallDomainName(v1::CallDomain domain);
 std::string CaptureStateName(v1::CaptureState state);
+std::string MarkerSourceName(v1::MarkerSource source);
+std::string ResourceKindName(v1::ResourceKind kind);
 
 }  // namespace gpuperf::analysis
 

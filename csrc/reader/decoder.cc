@@ -293,6 +293,11 @@ bool Decoder::Decode(const v1::CallBatch& batch, Visitor* visitor) {
   return true;
 }
 
+template <typename Message>
+Name Decoder::DomainOf(const Message& message) const {
+  return message.nvtx().domain_iid() == 0 ? nullptr : dictionary_.name(message.nvtx().domain_iid());
+}
+
 void Decoder::DecodeMarkers(const v1::ChunkBody& body, Visitor* visitor) {
   for (const v1::OpenCall& open : body.open_calls()) {
     if (!InTime(open.enter_host_ns(), "open call")) continue;
@@ -310,11 +315,12 @@ void Decoder::DecodeMarkers(const v1::ChunkBody& body, Visitor* visitor) {
     const ThreadEntry& thread = dictionary_.thread(annotation.thread_iid());
     const Name name = dictionary_.name(annotation.name_iid());
     open_annotations_.erase({thread.definition.tid(), begin, name});
-    visitor->OnAnnotation({&thread, name, annotation});
+    visitor->OnAnnotation({&thread, name, annotation, DomainOf(annotation)});
   }
   for (const v1::Mark& mark : body.marks()) {
     if (!InTime(mark.host_ns(), "mark")) continue;
-    visitor->OnMark({&dictionary_.thread(mark.thread_iid()), dictionary_.name(mark.name_iid()), mark});
+    const Name name = dictionary_.name(mark.name_iid());
+    visitor->OnMark({&dictionary_.thread(mark.thread_iid()), name, mark, DomainOf(mark)});
   }
   for (const v1::Counter& counter : body.counters()) {
     if (!InTime(counter.host_ns(), "counter")) continue;
@@ -356,9 +362,14 @@ void Decoder::DecodeRest(const v1::ChunkBody& body, Visitor* visitor) {
     if (!InTime(open.begin_host_ns(), "open annotation")) continue;
     const ThreadEntry& thread = dictionary_.thread(open.thread_iid());
     const Name name = dictionary_.name(open.name_iid());
-    visitor->OnOpenAnnotation({&thread, name, open});
+    const Name domain = DomainOf(open);
+    visitor->OnOpenAnnotation({&thread, name, open, domain});
     open_annotations_.insert_or_assign({thread.definition.tid(), open.begin_host_ns(), name},
-                                       OpenAnnotation{&thread, name, open});
+                                       OpenAnnotation{&thread, name, open, domain});
+  }
+  for (const v1::ResourceName& named : body.resource_names()) {
+    const Name domain = named.domain_iid() == 0 ? nullptr : dictionary_.name(named.domain_iid());
+    visitor->OnResourceName({dictionary_.name(named.name_iid()), domain, named});
   }
 }
 
@@ -382,7 +393,9 @@ void Decoder::Finish(Visitor* visitor) {
   };
   std::sort(annotations.begin(), annotations.end(),
             [&](const OpenAnnotation* a, const OpenAnnotation* b) { return order(a) < order(b); });
-  for (const OpenAnnotation* open : annotations) visitor->OnUnfinishedAnnotation({open->thread, open->name, open->row});
+  for (const OpenAnnotation* open : annotations) {
+    visitor->OnUnfinishedAnnotation({open->thread, open->name, open->row, open->domain});
+  }
   open_annotations_.clear();
 }
 

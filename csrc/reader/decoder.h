@@ -42,6 +42,7 @@ class Decoder {
     const ThreadEntry* thread;
     Name name;
     v1::OpenAnnotation row;
+    Name domain;
   };
 
   void Define(const v1::ChunkBody& body, Visitor* visitor);
@@ -52,6 +53,9 @@ class Decoder {
   bool Decode(const v1::MemsetBatch& batch, Visitor* visitor);
   bool Decode(const v1::CallBatch& batch, Visitor* visitor);
   void DecodeMarkers(const v1::ChunkBody& body, Visitor* visitor);
+  // Of an annotation or mark.
+  template <typename Message>
+  Name DomainOf(const Message& message) const;
   void DecodeRest(const v1::ChunkBody& body, Visitor* visitor);
   bool InTime(uint64_t time, const char* what);
   void Report(std::string what);

@@ -107,12 +107,13 @@ struct OpenCallRow {
   v1::OpenCall row;
 };
 
-// Rows that need no more than their thread and name beside what the schema says.
+// Rows that need no more than their thread and names beside what the schema says.
 template <class Message>
 struct NamedRow {
   const ThreadEntry* thread = nullptr;
   Name name = nullptr;
   const Message& row;
+  Name domain = nullptr;  // annotations and marks of NVTX, where row.nvtx() names one
 };
 using StepRow = NamedRow<v1::Step>;
 using AnnotationRow = NamedRow<v1::Annotation>;
@@ -120,6 +121,13 @@ using OpenAnnotationRow = NamedRow<v1::OpenAnnotation>;
 using MarkRow = NamedRow<v1::Mark>;
 using CounterRow = NamedRow<v1::Counter>;
 using LossRow = NamedRow<v1::Loss>;
+
+// A name that the application gave to something.
+struct ResourceNameRow {
+  Name name = nullptr;
+  Name domain = nullptr;  // where the row names one
+  const v1::ResourceName& row;
+};
 
 struct OpaqueRow {
   const StreamEntry* stream = nullptr;

@@ -35,6 +35,7 @@ class Visitor {
   virtual void OnAnnotation(const AnnotationRow& /*row*/) {}
   virtual void OnMark(const MarkRow& /*row*/) {}
   virtual void OnCounter(const CounterRow& /*row*/) {}
+  virtual void OnResourceName(const ResourceNameRow& /*row*/) {}
   virtual void OnClockPair(const v1::ClockPair& /*row*/) {}
   virtual void OnRunInfo(const v1::RunInfo& /*info*/) {}
   virtual void OnLoss(const LossRow& /*row*/) {}

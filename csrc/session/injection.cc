@@ -43,6 +43,6 @@ extern "C" int InitializeInjection(void) {
 }
 
 extern "C" int InitializeInjectionNvtx2(nvtx::GetExportTable get_export_table) {
-  if (gpuperf::session::DisabledByEnvironment()) return AttachChained(get_export_table) ? 1 : 0;
-  return gpuperf::source::AttachNvtx(get_export_table, AttachChained) ? 1 : 0;
+  if (gpuperf::session::NvtxWanted()) return gpuperf::source::AttachNvtx(get_export_table, AttachChained) ? 1 : 0;
+  return AttachChained(get_export_table) ? 1 : 0;
 }

@@ -130,6 +130,12 @@ bool DisabledByEnvironment() {
   return text != nullptr && ParseValue(text, &disabled) && disabled;
 }
 
+bool NvtxWanted() {
+  const char* text = Variable("GPUPERF_NVTX");
+  bool wanted = true;
+  return !DisabledByEnvironment() && (text == nullptr || !ParseValue(text, &wanted) || wanted);
+}
+
 bool ParseOptions(const gpuperf_option* given, size_t count, Options* options, std::string* error) {
   for (size_t i = 0; i < count; ++i) {
     bool known = false;

@@ -27,6 +27,9 @@ struct Options {
 // GPUPERF_DISABLE is on, whatever else is set: to be asked before anything else is read, and beats what is given.
 bool DisabledByEnvironment();
 
+// Neither GPUPERF_DISABLE nor GPUPERF_NVTX=0: libraries that use NVTX are to be listened to.
+bool NvtxWanted();
+
 // `output` becomes "" if there is to be no file. False, with one sentence in `error`, for an unknown name or a value
 // that does not parse.
 bool ParseOptions(const gpuperf_option* given, size_t count, Options* options, std::string* error);

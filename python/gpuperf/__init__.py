@@ -13,7 +13,10 @@ Importing gpuperf loads next to nothing: the library comes with the first use of
 
 from __future__ import annotations
 
-from gpuperf._env import injected_library
+import os as _os
+
+from gpuperf._env import inject_nvtx, injected_library
+from gpuperf._libpath import library as _library
 
 TYPE_CHECKING = False  # typing costs start-up time
 if TYPE_CHECKING:
@@ -83,6 +86,9 @@ def __getattr__(name: str) -> object:
 def __dir__() -> list[str]:
     return sorted(set(globals()) | set(__all__))
 
+
+# As early as possible: a library whose first NVTX call comes before this is not heard.
+inject_nvtx(_os.environ, injected_library() or _library())
 
 # A job under `gpuperf run` whose Python has no start-up file (a PYTHONPATH installation) gets its hooks here.
 if injected_library() is not None:

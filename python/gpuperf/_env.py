@@ -7,7 +7,13 @@ from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False  # typing's own costs the import of typing
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
 INJECTION = "CUDA_INJECTION64_PATH"
+NVTX_INJECTION = "NVTX_INJECTION64_PATH"
+NVTX_CHAIN = "GPUPERF_NVTX_CHAIN"
 LIBRARY_NAME = "libgpuperf.so"
 TRUE = ("1", "true", "yes", "on")
 FALSE = ("0", "false", "no", "off")
@@ -28,3 +34,18 @@ def injected_library() -> str | None:
     """Path of the libgpuperf.so that the CUDA driver is told to load, None if it is told nothing or of another tool."""
     path = os.environ.get(INJECTION, "")
     return path if is_ours(path) else None
+
+
+def inject_nvtx(environment: MutableMapping[str, str], library: str) -> None:
+    """Has NVTX's clients load `library` at their first NVTX call; what they would have loaded is chained behind it.
+
+    A library that made its first NVTX call before this stays mute.
+    """
+    if is_on("GPUPERF_DISABLE") or not is_on("GPUPERF_NVTX", default=True):
+        return
+    holder = environment.get(NVTX_INJECTION, "")
+    if is_ours(holder):
+        return
+    if holder:
+        environment[NVTX_CHAIN] = holder
+    environment[NVTX_INJECTION] = library

@@ -119,6 +119,10 @@ GPUPERF_API size_t gpuperf_probe_json(char* buffer, size_t size);
  * never fail because of us. */
 GPUPERF_API int InitializeInjection(void);
 
+/* Called by every shared library that uses NVTX, at its first NVTX call, when NVTX_INJECTION64_PATH names this library.
+ * 0: that library's NVTX stays off (GPUPERF_DISABLE, GPUPERF_NVTX=0, or tables that are not NVTX 3's). */
+GPUPERF_API int InitializeInjectionNvtx2(const void* (*get_export_table)(uint32_t id));
+
 #ifdef __cplusplus
 }
 #endif

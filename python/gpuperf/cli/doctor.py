@@ -16,7 +16,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuperf import _libpath, options
-from gpuperf._env import INJECTION, LIBRARY_NAME, is_on, is_ours
+from gpuperf._env import INJECTION, LIBRARY_NAME, NVTX_CHAIN, NVTX_INJECTION, is_on, is_ours
 
 if TYPE_CHECKING:
     import argparse
@@ -179,6 +179,20 @@ def _permissions() -> Check:
     return Check("permissions", OK, "GPU performance counters may be read", "")
 
 
+def _nvtx(environment: Mapping[str, str]) -> Check:
+    chained = environment.get(NVTX_CHAIN, "")
+    holder = environment.get(NVTX_INJECTION, "")
+    if not is_on("GPUPERF_NVTX", default=True):
+        return Check("NVTX", NOTE, "GPUPERF_NVTX is off", "NVTX ranges are not recorded; gpuperf.annotate() is")
+    if not is_ours(holder) and holder:
+        chained = holder
+    if not chained:
+        return Check("NVTX", OK, "free", "ranges and marks of every library that does not use NVTX before gpuperf")
+    if not os.path.exists(chained):
+        return Check("NVTX", NOTE, f"{chained} does not exist", "ranges are recorded, that tool gets none")
+    return Check("NVTX", OK, f"shared with {chained}", "ranges and marks are recorded, and that tool gets them, too")
+
+
 def _environment(environment: Mapping[str, str]) -> Iterator[Check]:
     holder = environment.get(INJECTION, "")
     if holder not in ("", "none") and not is_ours(holder):
@@ -189,13 +203,7 @@ def _environment(environment: Mapping[str, str]) -> Iterator[Check]:
         )
     elif is_ours(holder):
         yield Check(INJECTION, OK, holder, "programs started here are captured also without `gpuperf run`")
-    nvtx = environment.get("NVTX_INJECTION64_PATH", "")
-    yield Check(
-        "NVTX",
-        OK,
-        f"belongs to {nvtx}" if nvtx else "free",
-        "NVTX ranges are not recorded yet; gpuperf.annotate() is",
-    )
+    yield _nvtx(environment)
     preloaded = [path for path in environment.get("LD_PRELOAD", "").replace(":", " ").split() if _is_tool(path)]
     if preloaded:
         yield Check(

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuperf import _libpath, options
-from gpuperf._env import INJECTION, is_on, is_ours
+from gpuperf._env import INJECTION, NVTX_INJECTION, inject_nvtx, is_on, is_ours
 from gpuperf.errors import (
     GpuperfError,
     OptionError,
@@ -197,7 +197,10 @@ def _capture_environment(given: dict[str, object]) -> dict[str, str]:
     result["GPUPERF_OUTPUT"] = output
     result["GPUPERF_RUN_START_NS"] = str(start_ns)
     result[INJECTION] = library
-    return result
+    nvtx = {name: os.environ[name] for name in (NVTX_INJECTION,) if name in os.environ}
+    if given.get("nvtx") is not False:
+        inject_nvtx(nvtx, library)
+    return result | nvtx
 
 
 def _output(given: dict[str, object]) -> tuple[str, bool]:
