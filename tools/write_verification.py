@@ -22,6 +22,7 @@ ITEMS = {
     4: "`kill -9` at random times",
     5: "Forked DataLoader workers and a torch.profiler session in mid-run",
     6: "`os._exit`, SIGTERM, and metadata against nvidia-smi",
+    8: "NVTX",
 }
 OUTCOMES = {"passed": "passed", "failed": "**FAILED**", "skipped": "skipped"}
 

@@ -65,7 +65,9 @@ void gpuperf_annotation_begin(const char* name, size_t length) {
 
 void gpuperf_annotation_end(void) { gpuperf::source::EmitAnnotationEnd(); }
 
-void gpuperf_mark(const char* name, size_t length) { gpuperf::source::EmitMark(gpuperf::source::Label(Name(name, length))); }
+void gpuperf_mark(const char* name, size_t length) {
+  gpuperf::source::EmitMark(gpuperf::source::Label(Name(name, length)));
+}
 
 void gpuperf_counter(const char* name, size_t length, double value) {
   gpuperf::source::EmitCounter(Name(name, length), value);

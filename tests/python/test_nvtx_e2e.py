@@ -1,4 +1,4 @@
-"""NVTX, end to end: libraries with NVTX's own header-only client, the real libgpuperf.so, the stand-in CUDA libraries."""
+"""NVTX, end to end: libraries with NVTX's own header-only client, the real libgpuperf.so, stand-ins for CUDA."""
 
 from __future__ import annotations
 
