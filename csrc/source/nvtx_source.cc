@@ -125,7 +125,7 @@ class Name {
 
  private:
   static size_t Encode(wchar_t character, char* out) noexcept {
-    auto code = static_cast<uint32_t>(character);
+    auto code = static_cast<uint32_t>(int32_t{character});
     if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) code = 0xFFFD;
     const auto byte = [](uint32_t value) { return static_cast<char>(value); };
     if (code < 0x80) {
