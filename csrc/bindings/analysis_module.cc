@@ -14,6 +14,7 @@
 #include "analysis/demangle.h"
 #include "analysis/dump.h"
 #include "analysis/summarizer.h"
+#include "bindings/region_args.h"
 
 namespace py = pybind11;
 
@@ -57,6 +58,7 @@ void RaiseIfBad(const absl::Status& status) {
   if (status.ok()) return;
   if (absl::IsInvalidArgument(status)) Raise("NotATrace", status.message());
   if (absl::IsUnimplemented(status)) Raise("NewerFormat", status.message());
+  if (absl::IsOutOfRange(status)) Raise("NoSuchRegion", status.message());
   Raise("TraceError", status.message());
 }
 
@@ -66,13 +68,14 @@ py::object NewException(const char* name, PyObject* base) {
   return type;
 }
 
-std::string SummaryJson(const std::string& path, const py::object& progress) {
+std::string SummaryJson(const std::string& path, const py::object& progress, const py::object& region) {
+  const analysis::RegionSpec spec = ToRegionSpec(region);
   Callback callback;
   absl::StatusOr<analysis::Summary> summary;
   std::string json;
   {
     const py::gil_scoped_release no_gil;
-    summary = analysis::Summarize(path, [&](uint64_t bytes) {
+    summary = analysis::Summarize(path, spec, [&](uint64_t bytes) {
       return callback.Call([&] {
         if (!progress.is_none()) progress(bytes);
       });
@@ -111,8 +114,10 @@ PYBIND11_MODULE(_analysis, module) {
   module.attr("TraceError") = error;
   module.attr("NotATrace") = NewException("gpuperf._analysis.NotATrace", error.ptr());
   module.attr("NewerFormat") = NewException("gpuperf._analysis.NewerFormat", error.ptr());
+  module.attr("NoSuchRegion") = NewException("gpuperf._analysis.NoSuchRegion", PyExc_Exception);
 
   module.def("summary_json", &SummaryJson, py::arg("path"), py::arg("progress") = py::none(),
+             py::arg("region") = py::none(),
              "What docs/report.md says of one trace, as JSON text. `progress` is told the bytes read so far.");
   module.def("dump", &Dump, py::arg("path"), py::arg("write"), py::kw_only(), py::arg("chunks_only") = false,
              "Hands the lines of docs/dump.md to `write`, some at a time. False: damaged or not cleanly closed.");

@@ -23,6 +23,23 @@ struct Silencer {
 };
 #endif
 
+// Whether everything in the chunk was seen before `time`. A chunk without times may hold anything.
+template <class Header>
+bool IsBefore(const Header& header, int64_t time) {
+  return header.last_host_ns() != 0 && time > 0 && header.last_host_ns() < static_cast<uint64_t>(time);
+}
+
+// Where a reading that wants nothing from before `time` has to begin: at the last checkpoint that is early enough.
+// Not set: at the first chunk.
+std::optional<uint64_t> FirstNeeded(const v1::TraceIndex& index, int64_t time) {
+  std::optional<uint64_t> checkpoint;
+  for (const v1::IndexEntry& entry : index.entries()) {
+    if (entry.dictionary_checkpoint()) checkpoint = entry.offset();
+    if (!IsBefore(entry, time)) return checkpoint;
+  }
+  return checkpoint;
+}
+
 }  // namespace
 
 absl::StatusOr<TraceReader> TraceReader::Open(const std::string& path) {
@@ -32,6 +49,7 @@ absl::StatusOr<TraceReader> TraceReader::Open(const std::string& path) {
   if (!first.ok()) return first.status();
   trace.parts_.push_back(*std::move(first));
   trace.OpenFurtherParts();
+  trace.damages_on_opening_ = *trace.damages_;
   return trace;
 }
 
@@ -92,16 +110,34 @@ std::vector<v1::IndexEntry> TraceReader::ListChunks() const {
   return list;
 }
 
-bool TraceReader::Read(Visitor* visitor, const Progress& progress) {
+void TraceReader::Begin() {
+  *damages_ = damages_on_opening_;
+  decoder_ = std::make_unique<Decoder>(damages_.get());
+  chunks_ = 0;
+  events_ = 0;
+  last_host_ns_ = 0;
+  clock_map_ = ClockMap();
+}
+
+bool TraceReader::Read(Visitor* visitor, const Progress& progress, const Selection& selection) {
   const Silencer silencer;
+  Begin();
   uint64_t bytes_before = 0;
   for (FrameReader& part : parts_) {
+    const std::optional<uint64_t> start = FirstNeeded(part.index(), selection.from_host_ns);
+    if (start) {
+      part.Seek(*start);
+    } else {
+      part.Rewind();
+    }
+    const bool is_whole = part.index().entries().empty() || !start || *start == part.index().entries(0).offset();
     decoder_->BeginFile(part.file().path());
     visitor->OnFile(part.file().path(), part.header());
     uint64_t chunks_in_part = 0;
     Frame frame;
     while (part.Next(&frame)) {
-      decoder_->Decode(frame, visitor);
+      const bool early = IsBefore(frame.header, selection.from_host_ns);
+      decoder_->Decode(frame, early ? selection.fields & kDictionaries : selection.fields, visitor);
       ++chunks_in_part;
       events_ += frame.header.event_count();
       const uint64_t last = std::min(frame.header.last_host_ns(), static_cast<uint64_t>(kMaxNs));
@@ -110,7 +146,7 @@ bool TraceReader::Read(Visitor* visitor, const Progress& progress) {
     }
     chunks_ += chunks_in_part;
     const auto indexed = static_cast<uint64_t>(part.index().entries_size());
-    if (part.cleanly_closed() && indexed != chunks_in_part) {
+    if (is_whole && part.cleanly_closed() && indexed != chunks_in_part) {
       damages_->Add({part.file().path(), 0, 0,
                      absl::StrCat("the index tells ", indexed, " chunks; ", chunks_in_part, " can be read"), 0, 0});
     }

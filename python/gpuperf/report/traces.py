@@ -8,29 +8,28 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gpuperf.errors import GpuperfError
+from gpuperf.errors import RegionError, TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import ModuleType
+
+    from gpuperf.regions import Region
 
 Summary: TypeAlias = dict[str, Any]  # one element of "traces" in docs/report.md
 
 _PART = re.compile(r"(?P<first>.+)\.\d{4}")
 
 
-class TraceError(GpuperfError, ValueError):
-    """A file that cannot be read, is no trace, or was made by a newer gpuperf."""
-
-    exit_code = 3
-
-
-def summary(path: str | os.PathLike[str], progress: Callable[[int], object] | None = None) -> Summary:
-    """Reads a trace (with all its parts) and sums it up.
+def summary(
+    path: str | os.PathLike[str], progress: Callable[[int], object] | None = None, region: Region | None = None
+) -> Summary:
+    """Reads a trace (with all its parts), or a region of it, and sums it up.
 
     Args:
         path: the trace's first file.
         progress: told the number of bytes read so far, again and again.
+        region: what gpuperf.regions.region tells.
 
     Returns:
         The object that docs/report.md defines: times in ns, exact integers, None for what is not known.
@@ -38,12 +37,15 @@ def summary(path: str | os.PathLike[str], progress: Callable[[int], object] | No
     Raises:
         TraceError: the file cannot be read, is no trace, or was made by a newer gpuperf. Damage inside a trace is no
             error: see `completeness` in the result.
+        RegionError: the trace has no such region.
     """
     native = _native()
     try:
-        return dict(json.loads(native.summary_json(os.fsencode(path), progress)))
+        return dict(json.loads(native.summary_json(os.fsencode(path), progress, region or None)))
     except native.TraceError as error:
         raise TraceError(str(error)) from None
+    except native.NoSuchRegion as error:
+        raise RegionError(str(error)) from None
 
 
 def dump(path: str | os.PathLike[str], write: Callable[[str], object], *, chunks_only: bool = False) -> bool:
