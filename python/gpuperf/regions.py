@@ -67,7 +67,11 @@ def intersection(first: Region, second: Region) -> Region:
     for name, a, b in zip(Region._fields, first, second, strict=True):
         if a is not None and b is not None and a != b:
             raise RegionError(f"the trace is already restricted by {name}; filter the whole trace instead")
-    return Region(*(a if a is not None else b for a, b in zip(first, second, strict=True)))
+    return Region(
+        first.steps if first.steps is not None else second.steps,
+        first.annotation if first.annotation is not None else second.annotation,
+        first.time if first.time is not None else second.time,
+    )
 
 
 def _steps(told: int | str | slice | tuple[int | None, int | None]) -> tuple[int | None, int | None]:

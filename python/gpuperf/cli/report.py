@@ -25,8 +25,8 @@ with its first file.
 --steps, --annotation and --time restrict every table to a part of the run; several of them to what lies in all. Work
 that reaches over an edge is cut there (docs/report.md).
 
-exit codes: 0, 2 (a region that a trace does not have), 3 (a file cannot be read or is no trace), 4 (a trace is damaged or was not closed: what is
-there is shown)"""
+exit codes: 0, 2 (a region that a trace does not have), 3 (a file cannot be read or is no trace), 4 (a trace is damaged
+or was not closed: what is there is shown)"""
 
 _SCHEMA = 1
 _PROGRESS_BYTES = 64 << 20
@@ -41,11 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full-names", action="store_true", help="kernel names with their return types and parameters")
     region = parser.add_argument_group("region")
     region.add_argument(
-        "--steps", metavar="A:B", help="steps A to B-1, as a Python slice (-10: is the last ten), or one"
+        "--steps", metavar="A:B", help="steps A to B-1 as in a Python slice, or one (--steps=-10: the last ten)"
     )
     region.add_argument("--annotation", metavar="NAME", help="while an annotation of this name was open")
     region.add_argument(
-        "--time", metavar="A:B", help="from A to B after the start (1.5s:2s, 100ms:; -2s: from the end)"
+        "--time", metavar="A:B", help="from A to B after the start (1.5s:2s, :100ms; --time=-2s: the last two)"
     )
 
 
