@@ -8,11 +8,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gpuperf.errors import RegionError, TraceError
+from gpuperf import _reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import ModuleType
 
     from gpuperf.regions import Region
 
@@ -39,13 +38,8 @@ def summary(
             error: see `completeness` in the result.
         RegionError: the trace has no such region.
     """
-    native = _native()
-    try:
-        return dict(json.loads(native.summary_json(os.fsencode(path), progress, region or None)))
-    except native.TraceError as error:
-        raise TraceError(str(error)) from None
-    except native.NoSuchRegion as error:
-        raise RegionError(str(error)) from None
+    with _reader.errors():
+        return dict(json.loads(_reader.native().summary_json(os.fsencode(path), progress, region or None)))
 
 
 def dump(path: str | os.PathLike[str], write: Callable[[str], object], *, chunks_only: bool = False) -> bool:
@@ -57,11 +51,8 @@ def dump(path: str | os.PathLike[str], write: Callable[[str], object], *, chunks
     Raises:
         TraceError: as `summary`.
     """
-    native = _native()
-    try:
-        return bool(native.dump(os.fsencode(path), write, chunks_only=chunks_only))
-    except native.TraceError as error:
-        raise TraceError(str(error)) from None
+    with _reader.errors():
+        return bool(_reader.native().dump(os.fsencode(path), write, chunks_only=chunks_only))
 
 
 def select(paths: Sequence[str]) -> list[str]:
@@ -82,9 +73,3 @@ def _select(paths: Sequence[str]) -> Iterator[str]:
             continue
         seen.add(absolute)
         yield path
-
-
-def _native() -> ModuleType:
-    from gpuperf import _analysis
-
-    return _analysis
