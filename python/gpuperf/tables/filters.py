@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from fnmatch import translate
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, SupportsIndex, TypeAlias
 
 from gpuperf.errors import RegionError
 from gpuperf.regions import Region, intersection
@@ -74,7 +74,7 @@ def numbers(told: Numbers | None, what: str) -> tuple[int, ...] | None:
     if told is None:
         return None
     try:
-        several = {operator.index(told)} if hasattr(told, "__index__") else set(map(operator.index, told))
+        several = {operator.index(told)} if isinstance(told, SupportsIndex) else set(map(operator.index, told))
     except TypeError:
         several = {-1}
     if not all(0 <= number < 2**32 for number in several):
