@@ -134,11 +134,10 @@ class CallCollector : public reader::Visitor {
                 calls.end());
   }
 
-  // Whether work of a call may lie in a chunk that was left out because it was cut before `from`.
+  // Whether work of a call may lie in a chunk that was left out because it was cut before `from`: no work comes before
+  // its call, so only that of calls which had been entered by then.
   bool MayLackWork(int64_t from) const {
-    return std::any_of(calls.begin(), calls.end(), [&](const CallWithWork& call) {
-      return call.enter_host_ns < from && call.work_rows == 0 && call.result == 0 && PutsWork(*call.site);
-    });
+    return std::any_of(calls.begin(), calls.end(), [&](const CallWithWork& call) { return call.enter_host_ns < from; });
   }
 
   std::vector<CallWithWork> calls;
@@ -151,20 +150,6 @@ class CallCollector : public reader::Visitor {
     int64_t end_device_ns;
     const reader::StreamEntry* stream;
   };
-
-  static bool PutsWork(const reader::CallSiteEntry& site) {
-    if (!site.known) return true;
-    if (site.definition.capture() == v1::CAPTURE_STATE_CAPTURING) return false;
-    switch (site.definition.kind()) {
-      case v1::CALL_KIND_LAUNCH:
-      case v1::CALL_KIND_GRAPH_LAUNCH:
-      case v1::CALL_KIND_COPY:
-      case v1::CALL_KIND_MEMSET:
-        return true;
-      default:
-        return false;
-    }
-  }
 
   bool IsOfTable(const reader::CallRow& row) const {
     const v1::CallKind kind = row.site->definition.kind();
@@ -282,7 +267,7 @@ absl::StatusOr<std::shared_ptr<const Table>> Trace::LoadCalls(const std::string&
     const absl::Status status = Read(&collector, reader::kDictionaries | kCallFields | work, from, progress);
     if (!status.ok()) return status;
     collector.Finish();
-    if (from == kFromTheBeginning || !collector.MayLackWork(from)) {
+    if (from == kFromTheBeginning || !needs_work || !collector.MayLackWork(from)) {
       if (call_table == CallTable::kAllocations) return BuildAllocations(collector.calls, collector.details);
       return BuildCalls(table.c_str(), collector.calls, collector.details, scan_->clock());
     }
