@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "catch.h"
@@ -455,6 +456,85 @@ TEST_CASE("an iid with a second meaning is noted and the rows follow it") {
   const Result result = ReadBytes(TraceBuilder().Chunk(first).Chunk(second).Bytes());
   CHECK(result.rows.kernel_names == std::vector<std::string>{"_Z3addPf", "triton_gemm"});
   CHECK(result.damages.size() == 1);
+}
+
+TEST_CASE("a trace is read again from the beginning, and only the fields that are asked for") {
+  TemporaryFolder folder;
+  std::string bytes = FourSteps().Bytes();
+  const std::string path = folder.Write("t.gpuperf", bytes + "x");  // and some damage
+  absl::StatusOr<TraceReader> reader = TraceReader::Open(path);
+  REQUIRE(reader.ok());
+  for (int round = 0; round < 2; ++round) {
+    Recorder all;
+    CHECK(reader->Read(&all));
+    CHECK(all.steps.size() == 4);
+    CHECK(all.kernels.size() == 8);
+    CHECK(reader->chunks() == 4);
+    CHECK(reader->damages().count() == 1);
+    Recorder steps;
+    CHECK(reader->Read(&steps, nullptr, {FieldBit(v1::ChunkBody::kStepsFieldNumber)}));
+    CHECK(steps.steps.size() == 4);
+    CHECK(steps.kernels.empty());
+  }
+}
+
+TEST_CASE("a damaged header is told in every reading") {
+  std::string bytes = FourSteps().Bytes();
+  bytes[11] = '\x7F';  // the header's length
+  TemporaryFolder folder;
+  absl::StatusOr<TraceReader> reader = TraceReader::Open(folder.Write("t.gpuperf", bytes));
+  REQUIRE(reader.ok());
+  for (int round = 0; round < 2; ++round) {
+    Recorder rows;
+    CHECK(reader->Read(&rows));
+    CHECK(rows.steps.size() == 4);
+    REQUIRE(reader->damages().count() >= 1);
+    CHECK(reader->damages().kept()[0].what == "the file header is damaged");
+  }
+}
+
+TEST_CASE("a reading from some time on begins at the checkpoint before it") {
+  // Chunks of 100 ns; 0 and 4 are checkpoints. The index tells it all.
+  std::string file("\x7A\x08GPUPERF1", 10);
+  file += Field(1, TraceBuilder().header().SerializeAsString());
+  v1::TraceIndex index;
+  for (uint32_t at = 0; at < 8; ++at) {
+    v1::ChunkBody body;
+    if (at % 4 == 0) AddDictionaries(&body);
+    AddKernels(&body, {{100 * at + 10, 100 * at + 90, 1, at + 1}});
+    const std::string bytes = body.SerializeAsString();
+    v1::ChunkHeader header;
+    header.set_sync_marker(std::string(SyncMarker()));
+    header.set_sequence(at);
+    header.set_body_crc32c(base::Crc32c(bytes.data(), bytes.size()));
+    header.set_body_size(static_cast<uint32_t>(bytes.size()));
+    header.set_first_host_ns(100 * at);
+    header.set_last_host_ns(100 * at + 100);
+    header.set_dictionary_checkpoint(at % 4 == 0);
+    v1::IndexEntry* entry = index.add_entries();
+    entry->set_offset(file.size());
+    entry->set_first_host_ns(header.first_host_ns());
+    entry->set_last_host_ns(header.last_host_ns());
+    entry->set_dictionary_checkpoint(at % 4 == 0);
+    file += Field(2, Field(1, header.SerializeAsString()) + Field(2, bytes));
+  }
+  const uint64_t at = file.size();
+  file += Field(3, index.SerializeAsString()) + "\x71";
+  for (int i = 0; i < 8; ++i) file += static_cast<char>(at >> (8 * i));
+  TemporaryFolder folder;
+  absl::StatusOr<TraceReader> reader = TraceReader::Open(folder.Write("t.gpuperf", file));
+  REQUIRE(reader.ok());
+  // From, the chunks that are read, the rows that come.
+  const std::vector<std::tuple<int64_t, size_t, size_t>> cases = {
+      {INT64_MIN, 8, 8}, {0, 8, 8}, {100, 8, 8}, {101, 8, 7}, {401, 4, 4}, {550, 4, 3}, {801, 4, 0}, {INT64_MAX, 4, 0}};
+  for (const auto& [from, chunks, kernels] : cases) {
+    Recorder rows;
+    CHECK(reader->Read(&rows, nullptr, {kAllFields, from}));
+    CHECK(rows.chunks.size() == chunks);
+    CHECK(rows.kernels.size() == kernels);
+    CHECK(std::count(rows.kernel_names.begin(), rows.kernel_names.end(), "?") == 0);
+    CHECK(reader->damages().count() == 0);
+  }
 }
 
 TEST_CASE("reading stops when asked to") {

@@ -8,6 +8,7 @@ and the device time of a region's edge is searched for bit by bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Any
 
 import trace_builder
@@ -116,6 +117,7 @@ class Reference:
         self._open_calls: dict[tuple[int, int], Row] = {}
         self._open_annotations: dict[tuple[int, int, bytes], Row] = {}
         self.run_info: Any = None
+        self._order = count()  # of device rows
         start = self.files[0].header.start.monotonic_ns
         firsts = [chunk.header.first_host_ns for file in self.files for chunk in file.chunks]
         lasts = [chunk.header.last_host_ns for file in self.files for chunk in file.chunks]
@@ -164,6 +166,7 @@ class Reference:
                     yield (
                         i,
                         {
+                            "_order": next(self._order),
                             "begin_device_ns": begin,
                             "end_device_ns": end,
                             "duration_ns": duration,
@@ -353,7 +356,7 @@ class Reference:
         for call in self.calls:
             work = call["_work"]
             call["work_rows"] = len(work)
-            first = min(work, key=lambda row: row["begin_device_ns"], default=None)
+            first = min(work, key=lambda row: (row["begin_device_ns"], row["_order"]), default=None)
             for key in ("device", "stream"):
                 call[f"work_{key}"] = first[key] if first else None
             for clock in ("device", "host"):
