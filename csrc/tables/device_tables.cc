@@ -79,7 +79,7 @@ void AddGraph(const Rows<Row>& rows, TableBuilder* table) {
 template <class Row, class Get>
 void AddMemoryKind(const char* name, const Rows<Row>& rows, const Get& get, TableBuilder* table) {
   table->AddText(
-      name, [&](size_t i) { return std::optional<uint64_t>(get(rows[i])); },
+      name, [&](size_t i) { return uint64_t{get(rows[i])}; },
       [](uint64_t kind) { return analysis::MemoryKindName(static_cast<uint32_t>(kind)); });
 }
 
@@ -135,7 +135,7 @@ std::shared_ptr<const Table> BuildKernels(const Rows<reader::KernelRow>& rows, C
 std::shared_ptr<const Table> BuildCopies(const Rows<reader::CopyRow>& rows, CallIndex* calls, const ClockMap& clock) {
   TableBuilder table("copies", rows.size());
   table.AddText(
-      "direction", [&](size_t i) { return std::optional<uint64_t>(rows[i].copy_kind); },
+      "direction", [&](size_t i) { return uint64_t{rows[i].copy_kind}; },
       [](uint64_t kind) { return analysis::CopyKindName(static_cast<uint32_t>(kind)); });
   table.Add<uint64_t>("bytes", [&](size_t i) { return rows[i].bytes; });
   AddTimes(rows, clock, &table);

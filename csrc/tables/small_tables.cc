@@ -94,10 +94,10 @@ std::shared_ptr<const Table> BuildLosses(const Scan& scan, const RowFilter& filt
   });
   TableBuilder table("losses", rows.size());
   table.AddText(
-      "reason", [&](size_t i) { return std::optional<uint64_t>(rows[i]->row.reason()); },
+      "reason", [&](size_t i) { return static_cast<uint64_t>(rows[i]->row.reason()); },
       [](uint64_t reason) { return analysis::LossReasonName(static_cast<v1::LossReason>(reason)); });
   table.AddText(
-      "kind", [&](size_t i) { return std::optional<uint64_t>(rows[i]->row.kind()); },
+      "kind", [&](size_t i) { return static_cast<uint64_t>(rows[i]->row.kind()); },
       [](uint64_t kind) { return analysis::EventKindName(static_cast<v1::EventKind>(kind)); });
   table.Add<uint64_t>("count", [&](size_t i) { return rows[i]->row.count(); });
   table.Add<int64_t>("first_host_ns", [&](size_t i) { return HostNs(rows[i]->row.first_host_ns()); });
@@ -116,7 +116,7 @@ std::shared_ptr<const Table> BuildOutages(const Scan& scan, const RowFilter& fil
   });
   TableBuilder table("outages", rows.size());
   table.AddText(
-      "reason", [&](size_t i) { return std::optional<uint64_t>(rows[i]->reason()); },
+      "reason", [&](size_t i) { return static_cast<uint64_t>(rows[i]->reason()); },
       [](uint64_t reason) { return analysis::OutageReasonName(static_cast<v1::OutageReason>(reason)); });
   table.Add<int64_t>("begin_host_ns", [&](size_t i) { return HostNs(rows[i]->begin_host_ns()); });
   table.AddOrNull<int64_t>("end_host_ns", [&](size_t i) { return end_of(*rows[i]); });

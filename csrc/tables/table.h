@@ -112,10 +112,12 @@ class TableBuilder {
     return *this;
   }
 
-  // key(row) -> std::optional<uint64_t>; text(key) -> std::string, for each key once.
+  // key(row) -> std::optional<uint64_t>, or uint64_t where there always is a text; text(key) -> std::string, for each
+  // key once.
   template <class Key, class Text>
   TableBuilder& AddText(const char* name, const Key& key, const Text& text) {
-    Column& column = NewColumn(name, Type::kText, true);
+    constexpr bool kNullable = !std::is_same_v<decltype(key(size_t{0})), uint64_t>;
+    Column& column = NewColumn(name, Type::kText, kNullable);
     auto* data = Values<int32_t>(&column);
     NameCoder coder;
     for (size_t row = 0; row < table_->rows; ++row) {

@@ -103,5 +103,14 @@ def test_import_loads_neither_the_offline_half_nor_its_libraries() -> None:
     script = "import sys, gpuperf; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
     assert "gpuperf" in modules
-    unwanted = {"gpuperf._analysis", "gpuperf.report", "rich", "torch", "numpy", "google.protobuf"}
+    unwanted = {"gpuperf._analysis", "gpuperf.report", "gpuperf.tables", "rich", "torch", "numpy", "google.protobuf"}
+    assert unwanted.isdisjoint(modules)
+
+
+def test_reading_a_trace_loads_neither_the_runtime_half_nor_numpy() -> None:
+    golden = ROOT / "tests" / "data" / "golden" / "format1.gpuperf"
+    script = f"import sys, gpuperf; list(gpuperf.Trace({str(golden)!r}).kernels); print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
+    assert "gpuperf._analysis" in modules
+    unwanted = {"gpuperf._core", "gpuperf.api", "gpuperf.report", "rich", "torch", "numpy", "pyarrow"}
     assert unwanted.isdisjoint(modules)
