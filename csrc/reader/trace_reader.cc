@@ -123,19 +123,22 @@ bool TraceReader::Read(Visitor* visitor, const Progress& progress, const Selecti
   const Silencer silencer;
   Begin();
   uint64_t bytes_before = 0;
-  for (FrameReader& part : parts_) {
+  for (size_t number = 0; number < parts_.size(); ++number) {
+    FrameReader& part = parts_[number];
+    const uint64_t end = selection.last_offsets.empty() ? UINT64_MAX : selection.last_offsets[number];
     const std::optional<uint64_t> start = FirstNeeded(part.index(), selection.from_host_ns);
     if (start) {
       part.Seek(*start);
     } else {
       part.Rewind();
     }
-    const bool is_whole = part.index().entries().empty() || !start || *start == part.index().entries(0).offset();
+    const bool is_whole =
+        end == UINT64_MAX && (part.index().entries().empty() || !start || *start == part.index().entries(0).offset());
     decoder_->BeginFile(part.file().path());
     visitor->OnFile(part.file().path(), part.header());
     uint64_t chunks_in_part = 0;
     Frame frame;
-    while (part.Next(&frame)) {
+    while (part.position() <= end && part.Next(&frame)) {
       const bool early = IsBefore(frame.header, selection.from_host_ns);
       decoder_->Decode(frame, early ? selection.fields & kDictionaries : selection.fields, visitor);
       ++chunks_in_part;

@@ -49,6 +49,9 @@ class TraceReader {
     // Chunks that were cut before this time define their dictionary entries and nothing else; where an index tells
     // them, those before the last checkpoint among them are not even read. Rows that were seen later are all there.
     int64_t from_host_ns = INT64_MIN;
+    // Of each part the offset of the last chunk that is needed, 0: none. Empty: all are. What a part has behind it is
+    // not read; calls that return there count as unfinished.
+    std::vector<uint64_t> last_offsets = {};
   };
   // Told the bytes read so far, once a chunk; false stops the reading.
   using Progress = std::function<bool(uint64_t)>;

@@ -11,6 +11,23 @@ ScannedThread Scan::Keep(const reader::ThreadEntry& thread) {
   return {thread.definition.tid(), Keep(thread.name)};
 }
 
+void Scan::OnChunk(const reader::Frame& frame) {
+  Timeline::OnChunk(frame);
+  if (parts.empty()) parts.emplace_back();
+  parts.back().push_back({frame.offset, reader::EarliestTimes(frame.body)});
+}
+
+std::vector<uint64_t> Scan::LastOffsets(int64_t device_ns, int64_t host_ns) const {
+  std::vector<uint64_t> offsets;
+  for (const std::vector<ScannedChunk>& part : parts) {
+    uint64_t& last = offsets.emplace_back(0);
+    for (const ScannedChunk& chunk : part) {
+      if (chunk.earliest.device_ns < device_ns || chunk.earliest.host_ns < host_ns) last = chunk.offset;
+    }
+  }
+  return offsets;
+}
+
 void Scan::OnStep(const reader::StepRow& row) {
   Timeline::OnStep(row);
   all_steps.push_back({row.row, Keep(*row.thread)});
@@ -46,9 +63,6 @@ void Scan::Finish(const reader::TraceReader& reader) {
   Timeline::Finish(reader);
   std::stable_sort(all_steps.begin(), all_steps.end(),
                    [](const ScannedStep& a, const ScannedStep& b) { return a.row.host_ns() < b.row.host_ns(); });
-  damages = reader.damages();
-  chunks = reader.chunks();
-  events = reader.events();
 }
 
 }  // namespace gpuperf::tables

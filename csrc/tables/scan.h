@@ -1,8 +1,8 @@
 // Everything of a trace but its device rows and calls, kept: what the small tables are made of, and what places device
 // times and regions.
 //
-// Filled by one light reading, which checks every chunk and parses no batch. Keeps its own copies of names. One thread
-// while it is filled, constant then.
+// Filled by one light reading, which checks every chunk and of its batches looks at nothing but the times. Keeps its
+// own copies of names. One thread while it is filled, constant then.
 #ifndef GPUPERF_TABLES_SCAN_H_
 #define GPUPERF_TABLES_SCAN_H_
 
@@ -13,12 +13,17 @@
 
 #include "absl/container/node_hash_set.h"
 #include "analysis/timeline.h"
+#include "reader/chunk_times.h"
 #include "reader/frames.h"
 
 namespace gpuperf::tables {
 
 namespace v1 = ::gpuperf::trace::v1;
 
+struct ScannedChunk {
+  uint64_t offset = 0;
+  reader::ChunkTimes earliest;
+};
 // Who and what; names are the Scan's, nullptr where they are not known.
 struct ScannedThread {
   std::optional<uint32_t> tid;
@@ -52,6 +57,8 @@ class Scan : public analysis::Timeline {
       reader::FieldBit(Body::kRunInfoFieldNumber) | reader::FieldBit(Body::kLossesFieldNumber) |
       reader::FieldBit(Body::kOutagesFieldNumber);
 
+  void OnFile(const std::string& /*path*/, const v1::FileHeader& /*header*/) override { parts.emplace_back(); }
+  void OnChunk(const reader::Frame& frame) override;
   void OnStep(const reader::StepRow& row) override;
   void OnAnnotation(const reader::AnnotationRow& row) override;
   void OnUnfinishedAnnotation(const reader::OpenAnnotationRow& row) override;
@@ -64,6 +71,10 @@ class Scan : public analysis::Timeline {
   // As Timeline::Finish; sorts the steps by time.
   void Finish(const reader::TraceReader& reader);
 
+  // Of each part the offset of the last chunk that has rows from before these times on both clocks; 0: none has.
+  std::vector<uint64_t> LastOffsets(int64_t device_ns, int64_t host_ns) const;
+
+  std::vector<std::vector<ScannedChunk>> parts;
   std::vector<ScannedStep> all_steps;
   std::vector<ScannedAnnotation> all_annotations;
   std::vector<ScannedMark> marks;
@@ -71,10 +82,7 @@ class Scan : public analysis::Timeline {
   std::vector<v1::ClockPair> clock_pairs;
   std::vector<ScannedLoss> losses;
   std::vector<v1::Outage> outages;
-  reader::Damages damages;
   uint64_t lost = 0;  // sum of `losses`
-  uint64_t chunks = 0;
-  uint64_t events = 0;
 
  private:
   reader::Name Keep(reader::Name name) { return name == nullptr ? nullptr : &*names_.insert(*name).first; }

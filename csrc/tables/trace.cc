@@ -21,11 +21,9 @@ constexpr Fields kKernels = FieldBit(Body::kKernelBatchesFieldNumber);
 constexpr Fields kCopies = FieldBit(Body::kCopyBatchesFieldNumber);
 constexpr Fields kMemsets = FieldBit(Body::kMemsetBatchesFieldNumber);
 
-constexpr int64_t kFromTheBeginning = INT64_MIN;
-
-// How much before a region reading begins: device times are placed with the accuracy of the clock pairs, and a launch
-// comes before its work. What lies further back is read when a row turns out to need it.
-constexpr int64_t kReachBackNs = 1'000'000'000;
+// How far around a region reading reaches: device times are placed with the accuracy of the clock pairs, and a launch
+// comes before its work. What lies further away is read when a row turns out to need it.
+constexpr int64_t kReachNs = 1'000'000'000;
 
 bool Wants(RowFilter* filter, const reader::KernelRow& row) {
   return filter->WantsStream(*row.stream) && filter->WantsKernelName(row.kernel->name);
@@ -47,9 +45,11 @@ class DeviceCollector : public reader::Visitor {
 
   const Rows<Row>& rows() const { return rows_; }
   CallIndex* calls() { return &calls_; }
-  bool all_have_calls() {
+  // Whether every row has its call, and that has returned: else more of the trace may tell more.
+  bool all_have_whole_calls() {
     for (size_t i = 0; i < rows_.size(); ++i) {
-      if (calls_.Find(rows_[i].correlation) == nullptr) return false;
+      const CallFacts* call = calls_.Find(rows_[i].correlation);
+      if (call == nullptr || call->exit_host_ns < 0) return false;
     }
     return true;
   }
@@ -214,8 +214,10 @@ absl::StatusOr<std::unique_ptr<Trace>> Trace::Open(const std::string& path) {
   return trace;
 }
 
-absl::Status Trace::Read(reader::Visitor* visitor, Fields fields, int64_t from, const Progress& progress) {
-  if (!reader_.Read(visitor, progress, {fields, from})) return absl::CancelledError("stopped");
+absl::Status Trace::Read(reader::Visitor* visitor, Fields fields, const Range& range, const Progress& progress) {
+  if (!reader_.Read(visitor, progress, {fields, range.from_host_ns, range.last_offsets})) {
+    return absl::CancelledError("stopped");
+  }
   // A batch that breaks a rule is met only by the readings that parse it.
   if (reader_.damages().count() > damages_.count()) damages_ = reader_.damages();
   return absl::OkStatus();
@@ -224,7 +226,7 @@ absl::Status Trace::Read(reader::Visitor* visitor, Fields fields, int64_t from, 
 absl::Status Trace::ScanOnce(const Progress& progress) {
   if (scan_) return absl::OkStatus();
   scan_.emplace();
-  const absl::Status status = Read(&*scan_, Scan::kFields, kFromTheBeginning, progress);
+  const absl::Status status = Read(&*scan_, Scan::kFields, Range(), progress);
   if (!status.ok()) {
     scan_.reset();
     return status;
@@ -242,37 +244,49 @@ absl::StatusOr<TraceCompleteness> Trace::Completeness(const Progress& progress) 
 }
 
 template <class Row, class Build>
-absl::StatusOr<std::shared_ptr<const Table>> Trace::LoadDeviceRows(Fields fields, int64_t from, RowFilter* filter,
-                                                                   const Progress& progress, const Build& build) {
-  while (true) {
-    RowFilter filter_of_reading = *filter;
-    DeviceCollector<Row> collector(&filter_of_reading);
-    const absl::Status status = Read(&collector, reader::kDictionaries | kCallFields | fields, from, progress);
-    if (!status.ok()) return status;
-    if (from == kFromTheBeginning || collector.all_have_calls()) {
-      return build(collector.rows(), collector.calls(), scan_->clock());
-    }
-    from = kFromTheBeginning;  // a call lies further back, or is lost
+absl::StatusOr<std::shared_ptr<const Table>> Trace::LoadDeviceRows(Fields fields, const Range& range,
+                                                                   const RowFilter& filter, const Progress& progress,
+                                                                   const Build& build) {
+  RowFilter filter_of_reading = filter;
+  DeviceCollector<Row> collector(&filter_of_reading);
+  const absl::Status status = Read(&collector, reader::kDictionaries | kCallFields | fields, range, progress);
+  if (!status.ok()) return status;
+  if (!range.is_whole() && !collector.all_have_whole_calls()) {
+    return LoadDeviceRows<Row>(fields, Range(), filter, progress, build);  // a call lies far away, or is lost
   }
+  return build(collector.rows(), collector.calls(), scan_->clock());
 }
 
-absl::StatusOr<std::shared_ptr<const Table>> Trace::LoadCalls(const std::string& table, int64_t from, RowFilter* filter,
-                                                              const Progress& progress) {
+absl::StatusOr<std::shared_ptr<const Table>> Trace::LoadCalls(const std::string& table, const Range& range,
+                                                              const RowFilter& filter, const Progress& progress) {
   const CallTable call_table = *CallTableOf(table);
-  const bool needs_work = call_table != CallTable::kAllocations || filter->has_streams();
-  const Fields work = needs_work ? kKernels | kCopies | kMemsets : 0;
-  while (true) {
-    RowFilter filter_of_reading = *filter;
-    CallCollector collector(call_table, &filter_of_reading, scan_->span().end);
-    const absl::Status status = Read(&collector, reader::kDictionaries | kCallFields | work, from, progress);
-    if (!status.ok()) return status;
-    collector.Finish();
-    if (from == kFromTheBeginning || !needs_work || !collector.MayLackWork(from)) {
-      if (call_table == CallTable::kAllocations) return BuildAllocations(collector.calls, collector.details);
-      return BuildCalls(table.c_str(), collector.calls, collector.details, scan_->clock());
-    }
-    from = kFromTheBeginning;
+  const bool needs_work = call_table != CallTable::kAllocations || filter.has_streams();
+  Fields fields = reader::kDictionaries | kCallFields;
+  Range needed = range;
+  if (needs_work) {
+    fields |= kKernels | kCopies | kMemsets;
+    needed.last_offsets.clear();  // nothing bounds when the work of a call comes
   }
+  RowFilter filter_of_reading = filter;
+  CallCollector collector(call_table, &filter_of_reading, scan_->span().end);
+  const absl::Status status = Read(&collector, fields, needed, progress);
+  if (!status.ok()) return status;
+  collector.Finish();
+  if (needs_work && !needed.is_whole() && collector.MayLackWork(needed.from_host_ns)) {
+    return LoadCalls(table, Range(), filter, progress);
+  }
+  if (call_table == CallTable::kAllocations) return BuildAllocations(collector.calls, collector.details);
+  return BuildCalls(table.c_str(), collector.calls, collector.details, scan_->clock());
+}
+
+Trace::Range Trace::RangeOf(const analysis::Region& region) const {
+  // An empty region needs no row: a few chunks are as good as none.
+  const int64_t end_of_trace = scan_->span().end;
+  const int64_t begin = region.host.empty() ? end_of_trace : region.host.front().begin;
+  const int64_t end = region.host.empty() ? end_of_trace : region.host.back().end;
+  int64_t device_end = reader::ChunkTimes::kNoRows;
+  if (region.device) device_end = region.device->empty() ? reader::ChunkTimes::kUnknown : region.device->back().end;
+  return {begin - kReachNs, scan_->LastOffsets(device_end, end + kReachNs)};
 }
 
 absl::StatusOr<std::shared_ptr<const Table>> Trace::Load(const std::string& table, const Filter& filter,
@@ -282,14 +296,12 @@ absl::StatusOr<std::shared_ptr<const Table>> Trace::Load(const std::string& tabl
   if (!scanned.ok()) return scanned;
 
   std::optional<analysis::Region> region;
-  int64_t from = kFromTheBeginning;
+  Range range;
   if (!filter.region.is_whole()) {
     absl::StatusOr<analysis::Region> resolved = analysis::Resolve(filter.region, *scan_);
     if (!resolved.ok()) return resolved.status();
     region = *std::move(resolved);
-    // An empty region needs no row, but the last chunks are as good as none.
-    from = region->host.empty() ? scan_->span().end : region->host.front().begin;
-    from -= kReachBackNs;
+    range = RangeOf(*region);
   }
   RowFilter rows(filter, region);
   if (std::shared_ptr<const Table> small = BuildSmall(table, *scan_, &rows)) return small;
@@ -299,10 +311,10 @@ absl::StatusOr<std::shared_ptr<const Table>> Trace::Load(const std::string& tabl
     return absl::OutOfRangeError(
         "no clock pair carries device times to the host clock, so no work can be placed in a region");
   }
-  if (table == "kernels") return LoadDeviceRows<reader::KernelRow>(kKernels, from, &rows, progress, &BuildKernels);
-  if (table == "copies") return LoadDeviceRows<reader::CopyRow>(kCopies, from, &rows, progress, &BuildCopies);
-  if (table == "memsets") return LoadDeviceRows<reader::MemsetRow>(kMemsets, from, &rows, progress, &BuildMemsets);
-  if (CallTableOf(table)) return LoadCalls(table, from, &rows, progress);
+  if (table == "kernels") return LoadDeviceRows<reader::KernelRow>(kKernels, range, rows, progress, &BuildKernels);
+  if (table == "copies") return LoadDeviceRows<reader::CopyRow>(kCopies, range, rows, progress, &BuildCopies);
+  if (table == "memsets") return LoadDeviceRows<reader::MemsetRow>(kMemsets, range, rows, progress, &BuildMemsets);
+  if (CallTableOf(table)) return LoadCalls(table, range, rows, progress);
   return absl::NotFoundError(absl::StrCat("there is no table ", table));
 }
 

@@ -4,8 +4,8 @@
 //   (*trace)->Load("kernels", filter, progress);
 //
 // A table is read when it is asked for and not kept here. The first one costs a light reading of all chunks (Scan),
-// which is kept; a region costs, beside that, the chunks from shortly before it on. Any thread, one at a time: a mutex
-// holds the others. All tables are of the files as they were when they were opened.
+// which is kept; a region costs, beside that, the chunks that may have something of it. Any thread, one at a time: a
+// mutex holds the others. All tables are of the files as they were when they were opened.
 #ifndef GPUPERF_TABLES_TRACE_H_
 #define GPUPERF_TABLES_TRACE_H_
 
@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "reader/trace_reader.h"
@@ -60,15 +61,26 @@ class Trace {
                                                     const Progress& progress);
 
  private:
+  // Which chunks a reading needs: those that were cut at `from_host_ns` or later, up to these (see
+  // TraceReader::Selection).
+  struct Range {
+    int64_t from_host_ns = INT64_MIN;
+    std::vector<uint64_t> last_offsets = {};
+
+    bool is_whole() const { return from_host_ns == INT64_MIN && last_offsets.empty(); }
+  };
+
   explicit Trace(reader::TraceReader reader);
 
   absl::Status ScanOnce(const Progress& progress);
   template <class Row, class Build>
-  absl::StatusOr<std::shared_ptr<const Table>> LoadDeviceRows(reader::Fields fields, int64_t from, RowFilter* filter,
-                                                              const Progress& progress, const Build& build);
-  absl::StatusOr<std::shared_ptr<const Table>> LoadCalls(const std::string& table, int64_t from, RowFilter* filter,
-                                                         const Progress& progress);
-  absl::Status Read(reader::Visitor* visitor, reader::Fields fields, int64_t from, const Progress& progress);
+  absl::StatusOr<std::shared_ptr<const Table>> LoadDeviceRows(reader::Fields fields, const Range& range,
+                                                              const RowFilter& filter, const Progress& progress,
+                                                              const Build& build);
+  absl::StatusOr<std::shared_ptr<const Table>> LoadCalls(const std::string& table, const Range& range,
+                                                         const RowFilter& filter, const Progress& progress);
+  Range RangeOf(const analysis::Region& region) const;
+  absl::Status Read(reader::Visitor* visitor, reader::Fields fields, const Range& range, const Progress& progress);
 
   std::mutex mutex_;
   TraceFacts facts_;
