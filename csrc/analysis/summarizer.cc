@@ -96,11 +96,11 @@ Summarizer::StreamState& Summarizer::StateOf(const reader::StreamEntry& stream) 
 // How much of the row's time is in the region; absent: it is not in the region.
 std::optional<int64_t> Summarizer::DeviceTime(const reader::DeviceRow& row) const {
   if (!region_) return row.duration_ns();
-  return Overlap(*region_->device, row.begin_device_ns, row.end_device_ns);
+  return Overlap(device_region_, row.begin_device_ns, row.end_device_ns);
 }
 
 std::optional<int64_t> Summarizer::HostTime(int64_t begin, int64_t end) const {
-  return region_ ? Overlap(region_->host, begin, end) : end - begin;
+  return region_ ? Overlap(*region_, begin, end) : end - begin;
 }
 
 void Summarizer::AddDeviceRow(const reader::DeviceRow& row, Join* join) {
@@ -231,7 +231,7 @@ Summary Summarizer::Finish(const reader::TraceReader& reader) {
   summary.clock_width_ns = clock_width_ns_;
 
   summary.region_spec = spec_;
-  if (region_) summary.region = region_->host;
+  if (region_) summary.region = *region_;
   FinishSpan(reader, &summary);
   FinishSteps(&summary);
   FinishStreams(reader.clock_map(), &summary);
@@ -254,7 +254,7 @@ void Summarizer::FinishSpan(const reader::TraceReader& reader, Summary* summary)
   const auto start = static_cast<int64_t>(std::min<uint64_t>(reader.header().start().monotonic_ns(), kMaxNs));
   span.begin_host_ns = start != 0 ? start : first_host_ns_.value_or(0);
   span.end_host_ns = std::max(reader.last_host_ns(), span.begin_host_ns);
-  const Intervals whole = region_ ? region_->host : Union({{span.begin_host_ns, span.end_host_ns}});
+  const Intervals whole = region_ ? *region_ : Union({{span.begin_host_ns, span.end_host_ns}});
 
   Intervals outages;
   for (const v1::Outage& outage : summary->outages) {
@@ -284,7 +284,7 @@ void Summarizer::FinishSteps(Summary* summary) {
   constexpr Interval kAlways = {INT64_MIN, INT64_MAX};
   const auto ends_in = [&](int64_t host_ns) -> const Interval* {
     if (!region_) return &kAlways;
-    const Intervals& host = region_->host;
+    const Intervals& host = *region_;
     const auto at = std::lower_bound(host.begin(), host.end(), host_ns,
                                      [](const Interval& interval, int64_t time) { return interval.end < time; });
     return at != host.end() && at->begin < host_ns ? &*at : nullptr;

@@ -30,8 +30,9 @@ namespace gpuperf::analysis {
 class Summarizer : public reader::Visitor {
  public:
   Summarizer() = default;
-  // Of a region only; `region->device` must be known.
-  Summarizer(const RegionSpec& spec, Region region) : spec_(spec), region_(std::move(region)) {}
+  // Of a region only; its place on the device clock must be known.
+  Summarizer(const RegionSpec& spec, Region region)
+      : spec_(spec), region_(std::move(region.host)), device_region_(region.device.value_or(Intervals())) {}
 
   void OnKernel(const reader::KernelRow& row) override;
   void OnCopy(const reader::CopyRow& row) override;
@@ -105,7 +106,8 @@ class Summarizer : public reader::Visitor {
   void FinishCalls(Summary* summary);
 
   std::optional<RegionSpec> spec_;
-  std::optional<Region> region_;
+  std::optional<Intervals> region_;  // host clock; absent: the whole trace
+  Intervals device_region_;          // the same on the device clock
   std::deque<KernelState> kernels_;
   absl::flat_hash_map<const void*, KernelState*> kernel_by_name_;
   std::vector<KernelState*> kernel_by_index_;

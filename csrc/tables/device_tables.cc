@@ -98,7 +98,7 @@ std::shared_ptr<const Table> BuildKernels(const Rows<reader::KernelRow>& rows, C
   AddTimes(rows, clock, &table);
   AddPlace(rows, &table);
   AddCall(rows, calls, &table);
-  using Kernel = reader::v1::Kernel;
+  using reader::v1::Kernel;
   const auto add = [&](const char* column, auto get) {
     table.AddOrNull<uint32_t>(column, [&](size_t i) {
       const reader::KernelEntry& kernel = *kernels[i];

@@ -12,8 +12,12 @@ std::optional<absl::flat_hash_set<uint32_t>> SetOf(const std::optional<std::vect
 
 }  // namespace
 
-RowFilter::RowFilter(const Filter& filter, const std::optional<analysis::Region>& region)
-    : filter_(filter), region_(region), streams_(SetOf(filter.streams)), devices_(SetOf(filter.devices)) {}
+RowFilter::RowFilter(const Filter& filter, const analysis::Region* region)
+    : filter_(filter), streams_(SetOf(filter.streams)), devices_(SetOf(filter.devices)) {
+  if (region == nullptr) return;
+  host_ = &region->host;
+  if (region->device) device_ = &*region->device;
+}
 
 bool RowFilter::WantsStream(const reader::StreamEntry& stream) const {
   if (streams_ && !(stream.known && streams_->contains(stream.definition.stream()))) return false;

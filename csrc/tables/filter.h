@@ -31,14 +31,14 @@ struct Filter {
 
 class RowFilter {
  public:
-  // `region` absent: the whole trace. Both must outlive the object.
-  RowFilter(const Filter& filter, const std::optional<analysis::Region>& region);
+  // `region` nullptr: the whole trace. Both must outlive the object. Without clock pairs every device time is wanted.
+  RowFilter(const Filter& filter, const analysis::Region* region);
 
   bool WantsDeviceTime(int64_t begin, int64_t end) const {
-    return !region_ || analysis::Overlap(*region_->device, begin, end);
+    return device_ == nullptr || analysis::Overlap(*device_, begin, end);
   }
   bool WantsHostTime(int64_t begin, int64_t end) const {
-    return !region_ || analysis::Overlap(region_->host, begin, end);
+    return host_ == nullptr || analysis::Overlap(*host_, begin, end);
   }
   // Where a loss lies between two times, both included.
   bool WantsHostRange(int64_t first, int64_t last) const {
@@ -56,7 +56,8 @@ class RowFilter {
 
  private:
   const Filter& filter_;
-  const std::optional<analysis::Region>& region_;
+  const analysis::Intervals* host_ = nullptr;
+  const analysis::Intervals* device_ = nullptr;
   std::optional<absl::flat_hash_set<uint32_t>> streams_;
   std::optional<absl::flat_hash_set<uint32_t>> devices_;
   absl::flat_hash_map<reader::Name, bool> names_;

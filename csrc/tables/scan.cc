@@ -59,8 +59,8 @@ void Scan::OnLoss(const reader::LossRow& row) {
   lost = analysis::AddSaturated(lost, row.row.count());
 }
 
-void Scan::Finish(const reader::TraceReader& reader) {
-  Timeline::Finish(reader);
+void Scan::Complete(const reader::TraceReader& reader) {
+  Finish(reader);
   std::stable_sort(all_steps.begin(), all_steps.end(),
                    [](const ScannedStep& a, const ScannedStep& b) { return a.row.host_ns() < b.row.host_ns(); });
 }

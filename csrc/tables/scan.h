@@ -68,8 +68,8 @@ class Scan : public analysis::Timeline {
   void OnLoss(const reader::LossRow& row) override;
   void OnOutage(const v1::Outage& row) override { outages.push_back(row); }
 
-  // As Timeline::Finish; sorts the steps by time.
-  void Finish(const reader::TraceReader& reader);
+  // After reader.Read(), in the place of Finish(): sorts the steps by time, too.
+  void Complete(const reader::TraceReader& reader);
 
   // Of each part the offset of the last chunk that has rows from before these times on both clocks; 0: none has.
   std::vector<uint64_t> LastOffsets(int64_t device_ns, int64_t host_ns) const;

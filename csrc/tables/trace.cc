@@ -224,14 +224,14 @@ absl::Status Trace::Read(reader::Visitor* visitor, Fields fields, const Range& r
 }
 
 absl::Status Trace::ScanOnce(const Progress& progress) {
-  if (scan_) return absl::OkStatus();
-  scan_.emplace();
-  const absl::Status status = Read(&*scan_, Scan::kFields, Range(), progress);
+  if (scan_ != nullptr) return absl::OkStatus();
+  scan_ = std::make_unique<Scan>();
+  const absl::Status status = Read(scan_.get(), Scan::kFields, Range(), progress);
   if (!status.ok()) {
     scan_.reset();
     return status;
   }
-  scan_->Finish(reader_);
+  scan_->Complete(reader_);
   run_info_ = reader_.run_info();
   return absl::OkStatus();
 }
@@ -259,7 +259,7 @@ absl::StatusOr<std::shared_ptr<const Table>> Trace::LoadDeviceRows(Fields fields
 
 absl::StatusOr<std::shared_ptr<const Table>> Trace::LoadCalls(const std::string& table, const Range& range,
                                                               const RowFilter& filter, const Progress& progress) {
-  const CallTable call_table = *CallTableOf(table);
+  const CallTable call_table = CallTableOf(table).value_or(CallTable::kCalls);
   const bool needs_work = call_table != CallTable::kAllocations || filter.has_streams();
   Fields fields = reader::kDictionaries | kCallFields;
   Range needed = range;
@@ -303,7 +303,7 @@ absl::StatusOr<std::shared_ptr<const Table>> Trace::Load(const std::string& tabl
     region = *std::move(resolved);
     range = RangeOf(*region);
   }
-  RowFilter rows(filter, region);
+  RowFilter rows(filter, region ? &*region : nullptr);
   if (std::shared_ptr<const Table> small = BuildSmall(table, *scan_, &rows)) return small;
 
   const bool is_of_device = table == "kernels" || table == "copies" || table == "memsets";

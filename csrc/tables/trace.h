@@ -85,7 +85,7 @@ class Trace {
   std::mutex mutex_;
   TraceFacts facts_;
   reader::TraceReader reader_;
-  std::optional<Scan> scan_;
+  std::unique_ptr<Scan> scan_;  // nullptr: not read yet
   std::optional<v1::RunInfo> run_info_;
   reader::Damages damages_;  // the most that a reading has met
 };

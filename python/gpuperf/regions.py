@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from decimal import Decimal
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, SupportsIndex, TypeAlias, TypeGuard
 
 from gpuperf.errors import RegionError
 
@@ -81,15 +82,13 @@ def _steps(told: int | str | slice | tuple[int | None, int | None]) -> tuple[int
         if not all(_INDEX.fullmatch(part) for part in (first, last) if part) or not (first or colon):
             raise wrong
         told = slice(*(int(part) if part else None for part in (first, last))) if colon else int(first)
-    if isinstance(told, int) and not isinstance(told, bool):
-        return _bounded(told), None if told == -1 else _bounded(told + 1)
+    if _is_index(told):
+        number = operator.index(told)
+        return _bounded(number), None if number == -1 else _bounded(number + 1)
     begin, end = _bounds(told, wrong)
-    if not all(part is None or (isinstance(part, int) and not isinstance(part, bool)) for part in (begin, end)):
+    if not all(part is None or _is_index(part) for part in (begin, end)):
         raise wrong
-    return (
-        None if begin is None else _bounded(int(begin)),
-        None if end is None else _bounded(int(end)),
-    )
+    return _index(begin), _index(end)
 
 
 def _times(told: str | Bounds) -> tuple[_Point | None, _Point | None]:
@@ -114,8 +113,8 @@ def _bounds(told: object, wrong: RegionError) -> tuple[int | str | None, int | s
 def _point(told: int | str | None, wrong: RegionError) -> _Point | None:
     if told is None:
         return None
-    if hasattr(told, "__index__") and not isinstance(told, (bool, str)):  # NumPy's integers, too
-        return _HOST_CLOCK, _bounded(int(told))
+    if _is_index(told):
+        return _HOST_CLOCK, _bounded(operator.index(told))
     match = _TIME.fullmatch(told) if isinstance(told, str) else None
     if match is None:
         raise wrong
@@ -125,6 +124,15 @@ def _point(told: int | str | None, wrong: RegionError) -> _Point | None:
     if match["sign"]:
         return _END, -_bounded(int(ns))
     return _START, _bounded(int(ns))
+
+
+def _index(value: object) -> int | None:
+    return _bounded(operator.index(value)) if _is_index(value) else None
+
+
+def _is_index(value: object) -> TypeGuard[SupportsIndex]:
+    """An integer, also NumPy's; True is none."""
+    return isinstance(value, SupportsIndex) and not isinstance(value, bool)
 
 
 def _bounded(value: int) -> int:

@@ -255,6 +255,14 @@ def test_streams_devices_and_names(tmp_path, seed, data):
         assert rows(which.copies) == rows(trace.copies)
 
 
+def test_numbers_of_numpy_are_numbers():
+    trace = gpuperf.Trace(GOLDEN)
+    ends = trace.steps["end_host_ns"]
+    part = trace.filter(time=(ends[0], ends[1]))
+    assert rows(part.calls) == rows(trace.filter(steps=np.int64(1)).calls)
+    assert rows(part.filter(stream=np.uint32(7)).kernels) == rows(part.filter(stream=range(7, 8)).kernels)
+
+
 def test_filters_add_up():
     trace = gpuperf.Trace(GOLDEN)
     part = trace.filter(time="0ns:2us").filter(name="add*", stream=7)
@@ -272,6 +280,11 @@ def test_filters_add_up():
         ({"steps": "a:b"}, "steps are A:B"),
         ({"steps": slice(0, 9, 2)}, "steps are A:B"),
         ({"steps": True}, "steps are A:B"),
+        ({"steps": slice(1.5, 2)}, "steps are A:B"),
+        ({"steps": 1.5}, "steps are A:B"),
+        ({"steps": (1, "2")}, "steps are A:B"),
+        ({"steps": ""}, "steps are A:B"),
+        ({"time": (1.5, 2)}, "each with its unit"),
         ({"time": "1:2"}, "each with its unit"),
         ({"time": "1s"}, "each with its unit"),
         ({"time": "0.5ns:"}, "not a whole number of ns"),
