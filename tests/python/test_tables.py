@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import re
 import sys
+import weakref
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -148,6 +150,21 @@ def test_arrays_outlive_the_trace():
     trace.close()
     del trace, arrow
     assert one.to_pylist()[0] == "add(float*)"
+
+
+def test_the_memory_goes_with_the_last_user():
+    """Without the garbage collector: big tables must not wait for it."""
+    gc.disable()
+    try:
+        trace = gpuperf.Trace(GOLDEN)
+        part = trace.filter(steps=1)
+        watched = [weakref.ref(part), weakref.ref(part.kernels), weakref.ref(part.kernels._source)]
+        column = part.kernels["begin_device_ns"]
+        del part
+        assert [reference() for reference in watched] == [None, None, None]
+        assert column[0] == 1_796_000_000_000_001_000  # the memory is still its own
+    finally:
+        gc.enable()
 
 
 def test_a_capsule_that_nobody_takes_is_released():
@@ -323,7 +340,7 @@ def test_what_the_trace_does_not_have_is_told_when_it_is_read(tmp_path):
 
 def test_an_exception_of_a_name_test_comes_through():
     trace = gpuperf.Trace(GOLDEN).filter(name="x")
-    trace._filter = trace._filter._replace(names=(lambda: None,))  # no pattern at all
+    trace._source.wanted = trace._source.wanted._replace(names=(lambda: None,))  # no pattern at all
     with pytest.raises(AttributeError):
         len(trace.kernels)
 

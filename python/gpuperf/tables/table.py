@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from gpuperf import _analysis
-    from gpuperf.tables.trace import Trace
+    from gpuperf.tables.source import Source
 
 _ROWS_AT_ONCE = 4096
 _ROW_TYPES = {"copies": "Copy", "launches": "Launch", "losses": "Loss", "clock_pairs": "ClockPair"}
@@ -49,10 +49,9 @@ class Table:
     `pyarrow.table(table)`, `polars.DataFrame(table)`, `duckdb.from_arrow(table)`.
     """
 
-    def __init__(self, trace: Trace, name: str, load: Callable[[], _analysis.Table]) -> None:
-        self._trace = trace
+    def __init__(self, source: Source, name: str) -> None:
+        self._source = source
         self._name = name
-        self._load = load
         self._loaded: _analysis.Table | None = None
         self._row_type: type | None = None
 
@@ -68,7 +67,7 @@ class Table:
 
     def filter(self, **filters: Any) -> Table:
         """The rows that the filters want, as Trace.filter has them; reads the trace again."""
-        return self._trace.filter(**filters).table(self._name)
+        return Table(self._source.restricted(**filters), self._name)
 
     def to_arrow(self) -> Any:
         """A pyarrow.Table on the same memory.
@@ -120,16 +119,16 @@ class Table:
 
     def __repr__(self) -> str:
         if self._loaded is None:
-            return f"<gpuperf {self._name} of {self._trace!r}, not read yet>"
-        return f"<gpuperf {self._name} of {self._trace!r}: {len(self):,} rows, {len(self.columns)} columns>"
+            return f"<gpuperf {self._name} of {self._source!r}, not read yet>"
+        return f"<gpuperf {self._name} of {self._source!r}: {len(self):,} rows, {len(self.columns)} columns>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _table, (self._trace, self._name)
+        return Table, (self._source, self._name)
 
     @property
     def _native(self) -> _analysis.Table:
         if self._loaded is None:
-            self._loaded = self._load()
+            self._loaded = self._source.load(self._name)
         return self._loaded
 
     def _rows(self, begin: int, end: int) -> list[Any]:
@@ -158,7 +157,3 @@ class Table:
         if not nullable:
             return values
         return numpy.ma.MaskedArray(values, mask=False if mask is None else numpy.asarray(mask))
-
-
-def _table(trace: Trace, name: str) -> Table:
-    return trace.table(name)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from gpuperf import _reader, regions
-from gpuperf.errors import RegionError, TraceError
-from gpuperf.tables.filters import Filter, Name, Numbers, numbers
+from gpuperf.errors import RegionError
+from gpuperf.tables.filters import Filter, Name, Numbers
+from gpuperf.tables.source import File, Source
 from gpuperf.tables.table import Table
 
 if TYPE_CHECKING:
+    import os
     from types import TracebackType
 
     from gpuperf import _analysis
@@ -36,28 +37,6 @@ class Damage(NamedTuple):
     what: str
     after_host_ns: int | None
     before_host_ns: int | None
-
-
-class _File:
-    """The open files, shared by a trace and what is filtered of it."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        with _reader.errors():
-            self._native: _analysis.Trace | None = _reader.native().Trace(os.fsencode(path))
-
-    @property
-    def native(self) -> _analysis.Trace:
-        if self._native is None:
-            raise TraceError(f"{self.path}: this trace has been closed")
-        return self._native
-
-    @property
-    def is_closed(self) -> bool:
-        return self._native is None
-
-    def close(self) -> None:
-        self._native = None
 
 
 class Trace:
@@ -89,8 +68,7 @@ class Trace:
     )
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file = _File(str(Path(path).absolute()))
-        self._filter = Filter()
+        self._source = Source(File(str(Path(path).absolute())), Filter())
         self._tables: dict[str, Table] = {}
 
     # ----------------------------------------------------------------------------------------------------- tables
@@ -173,8 +151,8 @@ class Trace:
         """
         if name not in self.TABLES:
             raise KeyError(f"a trace has no table {name!r}, only {', '.join(self.TABLES)}")
-        self._check_open()
-        return self._tables.setdefault(name, Table(self, name, lambda: self._load(name)))
+        _ = self._native
+        return self._tables.setdefault(name, Table(self._source, name))
 
     # ---------------------------------------------------------------------------------------------------- filters
 
@@ -207,19 +185,18 @@ class Trace:
         Raises:
             RegionError: an argument is no such thing. What the trace does not have is found out when rows are read.
         """
-        self._check_open()
-        if nvtx is not None:
-            raise RegionError(f"{self.path}: NVTX ranges are not recorded in this trace")
-        region = regions.region(steps, annotation, time)
-        more = Filter(region, numbers(stream, "stream"), numbers(device, "device"), () if name is None else (name,))
-        return _restricted(self._file, self._filter & more)
+        return _of(
+            self._source.restricted(
+                time=time, steps=steps, annotation=annotation, nvtx=nvtx, stream=stream, device=device, name=name
+            )
+        )
 
     # ------------------------------------------------------------------------------------------------------ facts
 
     @property
     def path(self) -> str:
         """The first file, absolute."""
-        return self._file.path
+        return self._source.file.path
 
     @property
     def parts(self) -> int:
@@ -297,18 +274,19 @@ class Trace:
         Raises:
             RegionError: the trace is restricted by stream, device or name, which a report knows nothing of.
         """
-        self._check_open()
-        if self._filter._replace(region=regions.Region()):
+        _ = self._native
+        wanted = self._source.wanted
+        if wanted._replace(region=regions.Region()):
             raise RegionError(f"{self.path}: a summary can be of a region, and not of streams, devices or names")
         from gpuperf.report import summary
 
-        return summary(self.path, region=self._filter.region)
+        return summary(self.path, region=wanted.region)
 
     # ---------------------------------------------------------------------------------------------------- closing
 
     def close(self) -> None:
         """Closes the files, also of what was filtered of this trace. Tables that have been read stay."""
-        self._file.close()
+        self._source.file.close()
         self._tables.clear()
 
     def __enter__(self) -> Trace:
@@ -320,49 +298,27 @@ class Trace:
         self.close()
 
     def __repr__(self) -> str:
-        name = Path(self.path).name
-        if self._file.is_closed:
-            return f"<gpuperf.Trace {name!r}, closed>"
-        facts = self._facts
-        parts = f"{facts['parts']} parts, " if facts["parts"] != 1 else ""
-        events = "not closed" if facts["events"] is None else f"{facts['events']:,} events"
-        only = f", only {self._filter!r}" if self._filter else ""
-        return f"<gpuperf.Trace {name!r}: {parts}{facts['bytes']:,} bytes, {events}{only}>"
+        return repr(self._source)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened, (self.path, self._filter)
+        return _of, (self._source,)
+
+    @property
+    def _native(self) -> _analysis.Trace:
+        return self._source.file.native
 
     @property
     def _facts(self) -> dict[str, Any]:
-        return self._file.native.facts
+        return self._native.facts
 
     @property
     def _completeness(self) -> dict[str, Any]:
         with _reader.errors():
-            return self._file.native.completeness()
-
-    def _check_open(self) -> None:
-        _ = self._file.native
-
-    def _load(self, name: str) -> _analysis.Table:
-        native, wanted = self._file.native, self._filter
-        with _reader.errors(self.path):
-            return native.load(
-                name,
-                region=wanted.region or None,
-                streams=wanted.streams,
-                devices=wanted.devices,
-                name=wanted.name_test(),
-            )
+            return self._native.completeness()
 
 
-def _restricted(file: _File, wanted: Filter) -> Trace:
+def _of(source: Source) -> Trace:
     trace = Trace.__new__(Trace)
-    trace._file = file
-    trace._filter = wanted
+    trace._source = source
     trace._tables = {}
     return trace
-
-
-def _opened(path: str, wanted: Filter) -> Trace:
-    return _restricted(_File(path), wanted)
