@@ -1,4 +1,4 @@
-"""Open trace files, and which of their rows are wanted: what traces and tables share, so that neither holds the other."""
+"""Open trace files, and which of their rows are wanted: shared by traces and tables, so neither holds the other."""
 
 from __future__ import annotations
 
