@@ -1,6 +1,6 @@
 #include "reader/chunk_times.h"
 
-#include <algorithm>
+#include <limits>
 
 #include "gpuperf/trace/v1/trace.pb.h"
 #include "reader/rows.h"
@@ -42,76 +42,79 @@ class Numbers {
 
 int64_t UnZigZag(uint64_t value) { return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1); }
 
-// As TimesAreSound has it: a batch that breaks the rules has no rows, so that unknown costs speed only.
-int64_t EarliestOfBatch(absl::string_view batch) {
+// Adds the rows of a batch. A batch that breaks the rules has no rows, so that unknown costs speed only.
+void AddBatch(absl::string_view batch, TimeBounds* bounds) {
   uint64_t base = 0;
   absl::string_view gaps;
   absl::string_view durations;
   WireCursor cursor(batch);
   WireField field;
   while (!cursor.done()) {
-    if (!cursor.ReadField(&field)) return ChunkTimes::kUnknown;
-    const bool is_packed = field.type == WireType::kBytes;
+    if (!cursor.ReadField(&field)) return bounds->AddUnknown();
     const auto number = static_cast<int>(field.number);
     if (number == kBase) {
       base = field.value;
     } else if (number == kGaps || number == kDurations) {
       absl::string_view& column = number == kGaps ? gaps : durations;
-      if (!is_packed || !column.empty()) return ChunkTimes::kUnknown;  // legal, and made by no writer
+      // Legal, and made by no writer.
+      if (field.type != WireType::kBytes || !column.empty()) return bounds->AddUnknown();
       column = field.bytes;
     }
   }
   constexpr auto kMax = static_cast<uint64_t>(kMaxNs);
-  if (base >= kMax) return ChunkTimes::kUnknown;
+  if (base >= kMax) return bounds->AddUnknown();
   auto time = static_cast<int64_t>(base);
-  int64_t earliest = ChunkTimes::kNoRows;
   Numbers gap(gaps);
   Numbers duration(durations);
   while (!gap.done()) {
     uint64_t zigzag = 0;
     uint64_t ns = 0;
-    if (!gap.Next(&zigzag) || !duration.Next(&ns) || ns >= kMax) return ChunkTimes::kUnknown;
+    if (!gap.Next(&zigzag) || !duration.Next(&ns) || ns >= kMax) return bounds->AddUnknown();
     const int64_t step = UnZigZag(zigzag);
-    if (step <= -kMaxNs || step >= kMaxNs) return ChunkTimes::kUnknown;
-    time += step;
-    if (time < 0 || time >= kMaxNs) return ChunkTimes::kUnknown;
-    earliest = std::min(earliest, time);
-    time += static_cast<int64_t>(ns);
-    if (time >= kMaxNs) return ChunkTimes::kUnknown;
+    if (step <= -kMaxNs || step >= kMaxNs) return bounds->AddUnknown();
+    const int64_t begin = time + step;
+    if (begin < 0 || begin >= kMaxNs) return bounds->AddUnknown();
+    time = begin + static_cast<int64_t>(ns);
+    if (time >= kMaxNs) return bounds->AddUnknown();
+    bounds->Add(begin, time);
   }
-  return earliest;
 }
 
-int64_t EnterOfOpenCall(absl::string_view call) {
+void AddOpenCall(absl::string_view call, TimeBounds* bounds) {
   uint64_t enter = 0;
   WireCursor cursor(call);
   WireField field;
   while (!cursor.done()) {
-    if (!cursor.ReadField(&field)) return ChunkTimes::kUnknown;
+    if (!cursor.ReadField(&field)) return bounds->AddUnknown();
     if (field.number == v1::OpenCall::kEnterHostNsFieldNumber) enter = field.value;
   }
-  return enter < static_cast<uint64_t>(kMaxNs) ? static_cast<int64_t>(enter) : ChunkTimes::kUnknown;
+  if (enter >= static_cast<uint64_t>(kMaxNs)) return bounds->AddUnknown();
+  bounds->Add(static_cast<int64_t>(enter), std::numeric_limits<int64_t>::max());
 }
 
 }  // namespace
 
-ChunkTimes EarliestTimes(absl::string_view body) {
+ChunkTimes TimesOfChunk(absl::string_view body) {
   ChunkTimes times;
   WireCursor cursor(body);
   WireField field;
   while (!cursor.done()) {
-    if (!cursor.ReadField(&field)) return {ChunkTimes::kUnknown, ChunkTimes::kUnknown};
+    if (!cursor.ReadField(&field)) {
+      times.device.AddUnknown();
+      times.host.AddUnknown();
+      return times;
+    }
     switch (field.number) {
       case Body::kKernelBatchesFieldNumber:
       case Body::kCopyBatchesFieldNumber:
       case Body::kMemsetBatchesFieldNumber:
-        times.device_ns = std::min(times.device_ns, EarliestOfBatch(field.bytes));
+        AddBatch(field.bytes, &times.device);
         break;
       case Body::kCallBatchesFieldNumber:
-        times.host_ns = std::min(times.host_ns, EarliestOfBatch(field.bytes));
+        AddBatch(field.bytes, &times.host);
         break;
       case Body::kOpenCallsFieldNumber:
-        times.host_ns = std::min(times.host_ns, EnterOfOpenCall(field.bytes));
+        AddOpenCall(field.bytes, &times.host);
         break;
       default:
         break;

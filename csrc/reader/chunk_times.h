@@ -1,6 +1,6 @@
-// When the earliest rows of a chunk began, without decoding it: of each batch the base and the two columns of times are
-// walked, and nothing else. For leaving out chunks that hold nothing from before some time. Pure; any thread; never
-// throws, whatever the bytes are.
+// Between which times the rows of a chunk lie, without decoding it: of each batch the base and the two columns of times
+// are walked, and nothing else. For leaving out chunks that hold nothing of some stretch of time. Pure; any thread;
+// never throws, whatever the bytes are.
 #ifndef GPUPERF_READER_CHUNK_TIMES_H_
 #define GPUPERF_READER_CHUNK_TIMES_H_
 
@@ -11,16 +11,27 @@
 
 namespace gpuperf::reader {
 
-// Bounds: no row of the chunk began earlier. The greatest time: it has no such rows; the least: cannot be told.
-struct ChunkTimes {
-  static constexpr int64_t kNoRows = std::numeric_limits<int64_t>::max();
-  static constexpr int64_t kUnknown = std::numeric_limits<int64_t>::min();
+// No row begins before `earliest` or ends after `latest`. Without rows nothing is between; what cannot be told may be
+// anywhere.
+struct TimeBounds {
+  int64_t earliest = std::numeric_limits<int64_t>::max();
+  int64_t latest = std::numeric_limits<int64_t>::min();
 
-  int64_t device_ns = kNoRows;  // kernels, copies, memory sets
-  int64_t host_ns = kNoRows;    // calls, finished or open
+  // Whether a row may have some time in [begin, end), or be empty and lie there.
+  bool MayTouch(int64_t begin, int64_t end) const { return earliest < end && latest >= begin; }
+  void Add(int64_t begin, int64_t end) {
+    if (begin < earliest) earliest = begin;
+    if (end > latest) latest = end;
+  }
+  void AddUnknown() { Add(std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()); }
 };
 
-ChunkTimes EarliestTimes(absl::string_view body);
+struct ChunkTimes {
+  TimeBounds device;  // kernels, copies, memory sets
+  TimeBounds host;    // calls; an open one has no end
+};
+
+ChunkTimes TimesOfChunk(absl::string_view body);
 
 }  // namespace gpuperf::reader
 

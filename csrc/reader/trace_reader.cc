@@ -23,23 +23,6 @@ struct Silencer {
 };
 #endif
 
-// Whether everything in the chunk was seen before `time`. A chunk without times may hold anything.
-template <class Header>
-bool IsBefore(const Header& header, int64_t time) {
-  return header.last_host_ns() != 0 && time > 0 && header.last_host_ns() < static_cast<uint64_t>(time);
-}
-
-// Where a reading that wants nothing from before `time` has to begin: at the last checkpoint that is early enough.
-// Not set: at the first chunk.
-std::optional<uint64_t> FirstNeeded(const v1::TraceIndex& index, int64_t time) {
-  std::optional<uint64_t> checkpoint;
-  for (const v1::IndexEntry& entry : index.entries()) {
-    if (entry.dictionary_checkpoint()) checkpoint = entry.offset();
-    if (!IsBefore(entry, time)) return checkpoint;
-  }
-  return checkpoint;
-}
-
 }  // namespace
 
 absl::StatusOr<TraceReader> TraceReader::Open(const std::string& path) {
@@ -125,31 +108,30 @@ bool TraceReader::Read(Visitor* visitor, const Progress& progress, const Selecti
   uint64_t bytes_before = 0;
   for (size_t number = 0; number < parts_.size(); ++number) {
     FrameReader& part = parts_[number];
-    const uint64_t end = selection.last_offsets.empty() ? UINT64_MAX : selection.last_offsets[number];
-    const std::optional<uint64_t> start = FirstNeeded(part.index(), selection.from_host_ns);
-    if (start) {
-      part.Seek(*start);
+    const PartSelection* chosen = selection.parts.empty() ? nullptr : &selection.parts[number];
+    const uint64_t last = chosen == nullptr ? UINT64_MAX : chosen->wanted.empty() ? 0 : chosen->wanted.back();
+    if (chosen != nullptr && chosen->begin != 0) {
+      part.Seek(chosen->begin);
     } else {
       part.Rewind();
     }
-    const bool is_whole =
-        end == UINT64_MAX && (part.index().entries().empty() || !start || *start == part.index().entries(0).offset());
     decoder_->BeginFile(part.file().path());
     visitor->OnFile(part.file().path(), part.header());
     uint64_t chunks_in_part = 0;
     Frame frame;
-    while (part.position() <= end && part.Next(&frame)) {
-      const bool early = IsBefore(frame.header, selection.from_host_ns);
-      decoder_->Decode(frame, early ? selection.fields & kDictionaries : selection.fields, visitor);
+    while (part.position() <= last && part.Next(&frame)) {
+      const bool is_wanted =
+          chosen == nullptr || std::binary_search(chosen->wanted.begin(), chosen->wanted.end(), frame.offset);
+      decoder_->Decode(frame, is_wanted ? selection.fields : selection.fields & kDictionaries, visitor);
       ++chunks_in_part;
       events_ += frame.header.event_count();
-      const uint64_t last = std::min(frame.header.last_host_ns(), static_cast<uint64_t>(kMaxNs));
-      last_host_ns_ = std::max(last_host_ns_, static_cast<int64_t>(last));
+      const uint64_t cut = std::min(frame.header.last_host_ns(), static_cast<uint64_t>(kMaxNs));
+      last_host_ns_ = std::max(last_host_ns_, static_cast<int64_t>(cut));
       if (progress != nullptr && !progress(bytes_before + part.position())) return false;
     }
     chunks_ += chunks_in_part;
     const auto indexed = static_cast<uint64_t>(part.index().entries_size());
-    if (is_whole && part.cleanly_closed() && indexed != chunks_in_part) {
+    if (chosen == nullptr && part.cleanly_closed() && indexed != chunks_in_part) {
       damages_->Add({part.file().path(), 0, 0,
                      absl::StrCat("the index tells ", indexed, " chunks; ", chunks_in_part, " can be read"), 0, 0});
     }

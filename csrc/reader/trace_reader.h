@@ -43,15 +43,17 @@ class TraceReader {
   // Notes no damage.
   std::vector<v1::IndexEntry> ListChunks() const;
 
-  // What a reading hands out.
+  // What a reading hands out of one part.
+  struct PartSelection {
+    uint64_t begin = 0;  // where to begin: 0, or the offset of a checkpoint before the first chunk that is wanted
+    std::vector<uint64_t> wanted;  // offsets of chunks, as OnChunk told them, rising
+  };
   struct Selection {
     Fields fields = kAllFields;
-    // Chunks that were cut before this time define their dictionary entries and nothing else; where an index tells
-    // them, those before the last checkpoint among them are not even read. Rows that were seen later are all there.
-    int64_t from_host_ns = INT64_MIN;
-    // Of each part the offset of the last chunk that is needed, 0: none. Empty: all are. What a part has behind it is
-    // not read; calls that return there count as unfinished.
-    std::vector<uint64_t> last_offsets = {};
+    // A selection for each part; empty: all chunks of all of them. The chunks between those that are wanted define
+    // their dictionary entries and nothing else; those behind the last one are not read, and calls that return there
+    // count as unfinished.
+    std::vector<PartSelection> parts = {};
   };
   // Told the bytes read so far, once a chunk; false stops the reading.
   using Progress = std::function<bool(uint64_t)>;

@@ -14,18 +14,7 @@ ScannedThread Scan::Keep(const reader::ThreadEntry& thread) {
 void Scan::OnChunk(const reader::Frame& frame) {
   Timeline::OnChunk(frame);
   if (parts.empty()) parts.emplace_back();
-  parts.back().push_back({frame.offset, reader::EarliestTimes(frame.body)});
-}
-
-std::vector<uint64_t> Scan::LastOffsets(int64_t device_ns, int64_t host_ns) const {
-  std::vector<uint64_t> offsets;
-  for (const std::vector<ScannedChunk>& part : parts) {
-    uint64_t& last = offsets.emplace_back(0);
-    for (const ScannedChunk& chunk : part) {
-      if (chunk.earliest.device_ns < device_ns || chunk.earliest.host_ns < host_ns) last = chunk.offset;
-    }
-  }
-  return offsets;
+  parts.back().push_back({frame.offset, frame.header.dictionary_checkpoint(), reader::TimesOfChunk(frame.body)});
 }
 
 void Scan::OnStep(const reader::StepRow& row) {

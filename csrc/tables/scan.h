@@ -22,7 +22,8 @@ namespace v1 = ::gpuperf::trace::v1;
 
 struct ScannedChunk {
   uint64_t offset = 0;
-  reader::ChunkTimes earliest;
+  bool is_checkpoint = false;
+  reader::ChunkTimes times;
 };
 // Who and what; names are the Scan's, nullptr where they are not known.
 struct ScannedThread {
@@ -71,8 +72,19 @@ class Scan : public analysis::Timeline {
   // After reader.Read(), in the place of Finish(): sorts the steps by time, too.
   void Complete(const reader::TraceReader& reader);
 
-  // Of each part the offset of the last chunk that has rows from before these times on both clocks; 0: none has.
-  std::vector<uint64_t> LastOffsets(int64_t device_ns, int64_t host_ns) const;
+  // A reading of the chunks of which `wants(const reader::ChunkTimes&)` is true.
+  template <class Wants>
+  std::vector<reader::TraceReader::PartSelection> Select(const Wants& wants) const {
+    std::vector<reader::TraceReader::PartSelection> selection;
+    for (const std::vector<ScannedChunk>& part : parts) {
+      reader::TraceReader::PartSelection& selected = selection.emplace_back();
+      for (const ScannedChunk& chunk : part) {
+        if (chunk.is_checkpoint && selected.wanted.empty()) selected.begin = chunk.offset;
+        if (wants(chunk.times)) selected.wanted.push_back(chunk.offset);
+      }
+    }
+    return selection;
+  }
 
   std::vector<std::vector<ScannedChunk>> parts;
   std::vector<ScannedStep> all_steps;

@@ -21,9 +21,11 @@ constexpr Fields kKernels = FieldBit(Body::kKernelBatchesFieldNumber);
 constexpr Fields kCopies = FieldBit(Body::kCopyBatchesFieldNumber);
 constexpr Fields kMemsets = FieldBit(Body::kMemsetBatchesFieldNumber);
 
-// How far around a region reading reaches: device times are placed with the accuracy of the clock pairs, and a launch
-// comes before its work. What lies further away is read when a row turns out to need it.
+// How far around a region calls and work are looked for that belong to its rows: times of two clocks are compared, and
+// a launch comes before its work. What lies further away is read when a row turns out to need it.
 constexpr int64_t kReachNs = 1'000'000'000;
+
+int64_t Earlier(int64_t time, int64_t ns) { return time < INT64_MIN + ns ? INT64_MIN : time - ns; }
 
 bool Wants(RowFilter* filter, const reader::KernelRow& row) {
   return filter->WantsStream(*row.stream) && filter->WantsKernelName(row.kernel->name);
@@ -134,8 +136,7 @@ class CallCollector : public reader::Visitor {
                 calls.end());
   }
 
-  // Whether work of a call may lie in a chunk that was left out because it was cut before `from`: no work comes before
-  // its call, so only that of calls which had been entered by then.
+  // No work comes before its call, so only that of calls which had been entered by then may lie elsewhere.
   bool MayLackWork(int64_t from) const {
     return std::any_of(calls.begin(), calls.end(), [&](const CallWithWork& call) { return call.enter_host_ns < from; });
   }
@@ -214,10 +215,8 @@ absl::StatusOr<std::unique_ptr<Trace>> Trace::Open(const std::string& path) {
   return trace;
 }
 
-absl::Status Trace::Read(reader::Visitor* visitor, Fields fields, const Range& range, const Progress& progress) {
-  if (!reader_.Read(visitor, progress, {fields, range.from_host_ns, range.last_offsets})) {
-    return absl::CancelledError("stopped");
-  }
+absl::Status Trace::Read(reader::Visitor* visitor, Fields fields, const Selection& chunks, const Progress& progress) {
+  if (!reader_.Read(visitor, progress, {fields, chunks})) return absl::CancelledError("stopped");
   // A batch that breaks a rule is met only by the readings that parse it.
   if (reader_.damages().count() > damages_.count()) damages_ = reader_.damages();
   return absl::OkStatus();
@@ -226,7 +225,7 @@ absl::Status Trace::Read(reader::Visitor* visitor, Fields fields, const Range& r
 absl::Status Trace::ScanOnce(const Progress& progress) {
   if (scan_ != nullptr) return absl::OkStatus();
   scan_ = std::make_unique<Scan>();
-  const absl::Status status = Read(scan_.get(), Scan::kFields, Range(), progress);
+  const absl::Status status = Read(scan_.get(), Scan::kFields, {}, progress);
   if (!status.ok()) {
     scan_.reset();
     return status;
@@ -244,49 +243,32 @@ absl::StatusOr<TraceCompleteness> Trace::Completeness(const Progress& progress) 
 }
 
 template <class Row, class Build>
-absl::StatusOr<std::shared_ptr<const Table>> Trace::LoadDeviceRows(Fields fields, const Range& range,
+absl::StatusOr<std::shared_ptr<const Table>> Trace::LoadDeviceRows(Fields fields, const Selection& chunks,
                                                                    const RowFilter& filter, const Progress& progress,
                                                                    const Build& build) {
   RowFilter filter_of_reading = filter;
   DeviceCollector<Row> collector(&filter_of_reading);
-  const absl::Status status = Read(&collector, reader::kDictionaries | kCallFields | fields, range, progress);
+  const absl::Status status = Read(&collector, reader::kDictionaries | kCallFields | fields, chunks, progress);
   if (!status.ok()) return status;
-  if (!range.is_whole() && !collector.all_have_whole_calls()) {
-    return LoadDeviceRows<Row>(fields, Range(), filter, progress, build);  // a call lies far away, or is lost
+  if (!chunks.empty() && !collector.all_have_whole_calls()) {
+    return LoadDeviceRows<Row>(fields, {}, filter, progress, build);  // a call lies far away, or is lost
   }
   return build(collector.rows(), collector.calls(), scan_->clock());
 }
 
-absl::StatusOr<std::shared_ptr<const Table>> Trace::LoadCalls(const std::string& table, const Range& range,
-                                                              const RowFilter& filter, const Progress& progress) {
+absl::StatusOr<std::shared_ptr<const Table>> Trace::LoadCalls(const std::string& table, const Selection& chunks,
+                                                              int64_t safe_from, const RowFilter& filter,
+                                                              const Progress& progress) {
   const CallTable call_table = CallTableOf(table).value_or(CallTable::kCalls);
-  const bool needs_work = call_table != CallTable::kAllocations || filter.has_streams();
-  Fields fields = reader::kDictionaries | kCallFields;
-  Range needed = range;
-  if (needs_work) {
-    fields |= kKernels | kCopies | kMemsets;
-    needed.last_offsets.clear();  // nothing bounds when the work of a call comes
-  }
   RowFilter filter_of_reading = filter;
   CallCollector collector(call_table, &filter_of_reading, scan_->span().end);
-  const absl::Status status = Read(&collector, fields, needed, progress);
+  const Fields fields = reader::kDictionaries | kCallFields | kKernels | kCopies | kMemsets;
+  const absl::Status status = Read(&collector, fields, chunks, progress);
   if (!status.ok()) return status;
   collector.Finish();
-  if (needs_work && !needed.is_whole() && collector.MayLackWork(needed.from_host_ns)) {
-    return LoadCalls(table, Range(), filter, progress);
-  }
+  if (!chunks.empty() && collector.MayLackWork(safe_from)) return LoadCalls(table, {}, safe_from, filter, progress);
   if (call_table == CallTable::kAllocations) return BuildAllocations(collector.calls, collector.details);
   return BuildCalls(table.c_str(), collector.calls, collector.details, scan_->clock());
-}
-
-Trace::Range Trace::RangeOf(const analysis::Region& region) const {
-  // An empty region needs no row: a few chunks are as good as none.
-  const int64_t end_of_trace = scan_->span().end;
-  const int64_t begin = region.host.empty() ? end_of_trace : region.host.front().begin;
-  const int64_t end = region.host.empty() ? end_of_trace : region.host.back().end;
-  int64_t device_end = reader::ChunkTimes::kNoRows;
-  if (region.device) device_end = region.device->empty() ? reader::ChunkTimes::kUnknown : region.device->back().end;
-  return {begin - kReachNs, scan_->LastOffsets(device_end, end + kReachNs)};
 }
 
 absl::StatusOr<std::shared_ptr<const Table>> Trace::Load(const std::string& table, const Filter& filter,
@@ -296,12 +278,10 @@ absl::StatusOr<std::shared_ptr<const Table>> Trace::Load(const std::string& tabl
   if (!scanned.ok()) return scanned;
 
   std::optional<analysis::Region> region;
-  Range range;
   if (!filter.region.is_whole()) {
     absl::StatusOr<analysis::Region> resolved = analysis::Resolve(filter.region, *scan_);
     if (!resolved.ok()) return resolved.status();
     region = *std::move(resolved);
-    range = RangeOf(*region);
   }
   RowFilter rows(filter, region ? &*region : nullptr);
   if (std::shared_ptr<const Table> small = BuildSmall(table, *scan_, &rows)) return small;
@@ -311,10 +291,37 @@ absl::StatusOr<std::shared_ptr<const Table>> Trace::Load(const std::string& tabl
     return absl::OutOfRangeError(
         "no clock pair carries device times to the host clock, so no work can be placed in a region");
   }
-  if (table == "kernels") return LoadDeviceRows<reader::KernelRow>(kKernels, range, rows, progress, &BuildKernels);
-  if (table == "copies") return LoadDeviceRows<reader::CopyRow>(kCopies, range, rows, progress, &BuildCopies);
-  if (table == "memsets") return LoadDeviceRows<reader::MemsetRow>(kMemsets, range, rows, progress, &BuildMemsets);
-  if (CallTableOf(table)) return LoadCalls(table, range, rows, progress);
+  // The region's ends; an empty one is before all times.
+  analysis::Interval host = {INT64_MIN, INT64_MIN};
+  analysis::Interval device = {INT64_MIN, INT64_MIN};
+  if (region && !region->host.empty()) host = {region->host.front().begin, region->host.back().end};
+  if (region && region->device && !region->device->empty()) {
+    device = {region->device->front().begin, region->device->back().end};
+  }
+  if (is_of_device) {
+    Selection chunks;
+    if (region) {
+      chunks = scan_->Select([&](const reader::ChunkTimes& times) {
+        return times.device.MayTouch(device.begin, device.end) ||
+               times.host.MayTouch(Earlier(host.begin, kReachNs), host.end + kReachNs);
+      });
+    }
+    if (table == "kernels") return LoadDeviceRows<reader::KernelRow>(kKernels, chunks, rows, progress, &BuildKernels);
+    if (table == "copies") return LoadDeviceRows<reader::CopyRow>(kCopies, chunks, rows, progress, &BuildCopies);
+    return LoadDeviceRows<reader::MemsetRow>(kMemsets, chunks, rows, progress, &BuildMemsets);
+  }
+  if (CallTableOf(table)) {
+    Selection chunks;
+    if (region) {
+      // Nothing tells up to when the work of a call comes.
+      const bool needs_work = (table != "allocations" || rows.has_streams()) && !region->host.empty();
+      const int64_t work_from = Earlier(device.begin, 2 * kReachNs);
+      chunks = scan_->Select([&](const reader::ChunkTimes& times) {
+        return times.host.MayTouch(host.begin, host.end) || (needs_work && times.device.MayTouch(work_from, INT64_MAX));
+      });
+    }
+    return LoadCalls(table, chunks, Earlier(host.begin, kReachNs), rows, progress);
+  }
   return absl::NotFoundError(absl::StrCat("there is no table ", table));
 }
 

@@ -61,26 +61,20 @@ class Trace {
                                                     const Progress& progress);
 
  private:
-  // Which chunks a reading needs: those that were cut at `from_host_ns` or later, up to these (see
-  // TraceReader::Selection).
-  struct Range {
-    int64_t from_host_ns = INT64_MIN;
-    std::vector<uint64_t> last_offsets = {};
-
-    bool is_whole() const { return from_host_ns == INT64_MIN && last_offsets.empty(); }
-  };
+  using Selection = std::vector<reader::TraceReader::PartSelection>;  // empty: all chunks
 
   explicit Trace(reader::TraceReader reader);
 
   absl::Status ScanOnce(const Progress& progress);
   template <class Row, class Build>
-  absl::StatusOr<std::shared_ptr<const Table>> LoadDeviceRows(reader::Fields fields, const Range& range,
+  absl::StatusOr<std::shared_ptr<const Table>> LoadDeviceRows(reader::Fields fields, const Selection& chunks,
                                                               const RowFilter& filter, const Progress& progress,
                                                               const Build& build);
-  absl::StatusOr<std::shared_ptr<const Table>> LoadCalls(const std::string& table, const Range& range,
-                                                         const RowFilter& filter, const Progress& progress);
-  Range RangeOf(const analysis::Region& region) const;
-  absl::Status Read(reader::Visitor* visitor, reader::Fields fields, const Range& range, const Progress& progress);
+  // `safe_from`: the work of calls that were entered before this host time may lie outside of `chunks`.
+  absl::StatusOr<std::shared_ptr<const Table>> LoadCalls(const std::string& table, const Selection& chunks,
+                                                         int64_t safe_from, const RowFilter& filter,
+                                                         const Progress& progress);
+  absl::Status Read(reader::Visitor* visitor, reader::Fields fields, const Selection& chunks, const Progress& progress);
 
   std::mutex mutex_;
   TraceFacts facts_;

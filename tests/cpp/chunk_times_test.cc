@@ -1,7 +1,6 @@
-// EarliestTimes against the decoder: the same earliest rows, and no crash and no late bound whatever the bytes are.
+// TimesOfChunk against the decoder: the same bounds, and no crash and no bound too narrow whatever the bytes are.
 #include "reader/chunk_times.h"
 
-#include <algorithm>
 #include <random>
 #include <string>
 
@@ -14,20 +13,17 @@ namespace {
 
 using namespace ::gpuperf::tests;  // NOLINT: a test
 
-class Earliest : public Visitor {
+class Bounds : public Visitor {
  public:
-  void OnKernel(const KernelRow& row) override { Device(row); }
-  void OnCopy(const CopyRow& row) override { Device(row); }
-  void OnMemset(const MemsetRow& row) override { Device(row); }
-  void OnCall(const CallRow& row) override { times.host_ns = std::min(times.host_ns, row.enter_host_ns); }
+  void OnKernel(const KernelRow& row) override { times.device.Add(row.begin_device_ns, row.end_device_ns); }
+  void OnCopy(const CopyRow& row) override { times.device.Add(row.begin_device_ns, row.end_device_ns); }
+  void OnMemset(const MemsetRow& row) override { times.device.Add(row.begin_device_ns, row.end_device_ns); }
+  void OnCall(const CallRow& row) override { times.host.Add(row.enter_host_ns, row.exit_host_ns); }
   void OnOpenCall(const OpenCallRow& row) override {
-    times.host_ns = std::min(times.host_ns, static_cast<int64_t>(row.row.enter_host_ns()));
+    times.host.Add(static_cast<int64_t>(row.row.enter_host_ns()), INT64_MAX);
   }
 
   ChunkTimes times;
-
- private:
-  void Device(const DeviceRow& row) { times.device_ns = std::min(times.device_ns, row.begin_device_ns); }
 };
 
 ChunkTimes Decoded(const std::string& body) {
@@ -36,9 +32,9 @@ ChunkTimes Decoded(const std::string& body) {
   decoder.BeginFile("test");
   Frame frame;
   frame.body = body;
-  Earliest earliest;
-  decoder.Decode(frame, kAllFields, &earliest);
-  return earliest.times;
+  Bounds bounds;
+  decoder.Decode(frame, kAllFields, &bounds);
+  return bounds.times;
 }
 
 template <class Batch, class SetBase>
@@ -66,18 +62,20 @@ std::string RandomBody(std::mt19937_64* random) {
   return body.SerializeAsString();
 }
 
-TEST_CASE("the earliest times are those of the rows") {
+TEST_CASE("the bounds are those of the rows") {
   std::mt19937_64 random(1);
   for (int round = 0; round < 2000; ++round) {
     const std::string body = RandomBody(&random);
-    const ChunkTimes times = EarliestTimes(body);
+    const ChunkTimes times = TimesOfChunk(body);
     const ChunkTimes decoded = Decoded(body);
-    REQUIRE(times.device_ns == decoded.device_ns);
-    REQUIRE(times.host_ns == decoded.host_ns);
+    REQUIRE(times.device.earliest == decoded.device.earliest);
+    REQUIRE(times.device.latest == decoded.device.latest);
+    REQUIRE(times.host.earliest == decoded.host.earliest);
+    REQUIRE(times.host.latest == decoded.host.latest);
   }
 }
 
-TEST_CASE("whatever the bytes are, the bound is not late") {
+TEST_CASE("whatever the bytes are, no row is outside of the bounds") {
   std::mt19937_64 random(2);
   for (int round = 0; round < 5000; ++round) {
     std::string body = RandomBody(&random);
@@ -85,10 +83,12 @@ TEST_CASE("whatever the bytes are, the bound is not late") {
       body[random() % body.size()] = static_cast<char>(random());
     }
     if (random() % 4 == 0) body.resize(random() % (body.size() + 1));
-    const ChunkTimes times = EarliestTimes(body);
+    const ChunkTimes times = TimesOfChunk(body);
     const ChunkTimes decoded = Decoded(body);
-    REQUIRE(times.device_ns <= decoded.device_ns);
-    REQUIRE(times.host_ns <= decoded.host_ns);
+    REQUIRE(times.device.earliest <= decoded.device.earliest);
+    REQUIRE(times.device.latest >= decoded.device.latest);
+    REQUIRE(times.host.earliest <= decoded.host.earliest);
+    REQUIRE(times.host.latest >= decoded.host.latest);
   }
 }
 

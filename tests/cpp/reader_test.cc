@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "catch.h"
@@ -493,48 +492,34 @@ TEST_CASE("a damaged header is told in every reading") {
   }
 }
 
-TEST_CASE("a reading from some time on begins at the checkpoint before it") {
-  // Chunks of 100 ns; 0 and 4 are checkpoints. The index tells it all.
-  std::string file("\x7A\x08GPUPERF1", 10);
-  file += Field(1, TraceBuilder().header().SerializeAsString());
-  v1::TraceIndex index;
+TEST_CASE("a reading of chosen chunks begins at a checkpoint and ends with the last one") {
+  TraceBuilder builder;
   for (uint32_t at = 0; at < 8; ++at) {
     v1::ChunkBody body;
     if (at % 4 == 0) AddDictionaries(&body);
     AddKernels(&body, {{100 * at + 10, 100 * at + 90, 1, at + 1}});
-    const std::string bytes = body.SerializeAsString();
-    v1::ChunkHeader header;
-    header.set_sync_marker(std::string(SyncMarker()));
-    header.set_sequence(at);
-    header.set_body_crc32c(base::Crc32c(bytes.data(), bytes.size()));
-    header.set_body_size(static_cast<uint32_t>(bytes.size()));
-    header.set_first_host_ns(100 * at);
-    header.set_last_host_ns(100 * at + 100);
-    header.set_dictionary_checkpoint(at % 4 == 0);
-    v1::IndexEntry* entry = index.add_entries();
-    entry->set_offset(file.size());
-    entry->set_first_host_ns(header.first_host_ns());
-    entry->set_last_host_ns(header.last_host_ns());
-    entry->set_dictionary_checkpoint(at % 4 == 0);
-    file += Field(2, Field(1, header.SerializeAsString()) + Field(2, bytes));
+    builder.Chunk(body);
   }
-  const uint64_t at = file.size();
-  file += Field(3, index.SerializeAsString()) + "\x71";
-  for (int i = 0; i < 8; ++i) file += static_cast<char>(at >> (8 * i));
+  std::vector<size_t> offsets;
   TemporaryFolder folder;
-  absl::StatusOr<TraceReader> reader = TraceReader::Open(folder.Write("t.gpuperf", file));
+  absl::StatusOr<TraceReader> reader = TraceReader::Open(folder.Write("t.gpuperf", builder.Bytes(true, &offsets)));
   REQUIRE(reader.ok());
-  // From, the chunks that are read, the rows that come.
-  const std::vector<std::tuple<int64_t, size_t, size_t>> cases = {
-      {INT64_MIN, 8, 8}, {0, 8, 8}, {100, 8, 8}, {101, 8, 7}, {401, 4, 4}, {550, 4, 3}, {801, 4, 0}, {INT64_MAX, 4, 0}};
-  for (const auto& [from, chunks, kernels] : cases) {
+  const auto offset = [&](size_t chunk) { return static_cast<uint64_t>(offsets[chunk]); };
+  const auto check = [&](uint64_t begin, const std::vector<uint64_t>& wanted, const std::vector<uint64_t>& read) {
+    TraceReader::Selection selection;
+    selection.parts.push_back({begin, wanted});
     Recorder rows;
-    CHECK(reader->Read(&rows, nullptr, {kAllFields, from}));
-    CHECK(rows.chunks.size() == chunks);
-    CHECK(rows.kernels.size() == kernels);
+    CHECK(reader->Read(&rows, nullptr, selection));
+    CHECK(rows.chunks == read);
+    CHECK(rows.kernels.size() == wanted.size());
     CHECK(std::count(rows.kernel_names.begin(), rows.kernel_names.end(), "?") == 0);
     CHECK(reader->damages().count() == 0);
-  }
+  };
+  check(0, {offset(0), offset(3)}, {offset(0), offset(1), offset(2), offset(3)});
+  check(0, {offset(1)}, {offset(0), offset(1)});
+  check(offset(4), {offset(4)}, {offset(4)});
+  check(offset(4), {offset(5), offset(7)}, {offset(4), offset(5), offset(6), offset(7)});
+  check(offset(4), {}, {});
 }
 
 TEST_CASE("reading stops when asked to") {

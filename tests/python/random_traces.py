@@ -37,7 +37,7 @@ class RandomTrace:
         self.drift = self.random.randint(-1000, 1000)  # ns a second
         self.ids = list(range(2**32, 2**32 + 200))
         self.random.shuffle(self.ids)
-        self.used: list[int] = []
+        self.used: dict[int, int] = {}  # ids of calls, and when they were entered
         self.open: list[tuple[int, int, int, int]] = []  # thread, site, id, enter
         self.step_at = HOST
         self.step_index = self.random.choice((0, 0, 3))
@@ -73,10 +73,11 @@ class RandomTrace:
         lengths = [rng.choice((0, 1, rng.randint(0, 5000), rng.randint(0, SECOND))) for _ in ends]
         return [(max(HOST - 1000, end - length), end) for end, length in zip(ends, lengths, strict=True)]
 
-    def correlation(self) -> int:
-        """Of some call, or of none."""
-        if self.used and self.random.random() < 0.85:
-            return self.random.choice(self.used)
+    def correlation(self, begin: int) -> int:
+        """Of some call that had been entered by then, or of none."""
+        entered = [id_ for id_, enter in self.used.items() if enter <= begin]
+        if entered and self.random.random() < 0.85:
+            return self.random.choice(entered)
         return self.ids.pop() if self.ids else 2**40
 
     def define(self, body: Any) -> None:
@@ -123,7 +124,7 @@ class RandomTrace:
             batch.gap_ns.append(start - end)
             batch.duration_ns.append(self.device(until) - start)
             end = self.device(until)
-            new = self.correlation()
+            new = self.correlation(begin)
             batch.correlation_delta.append(new - correlation)
             correlation = new
             if graphs:
@@ -160,7 +161,7 @@ class RandomTrace:
         for row, (enter, until, site, id_) in enumerate(rows):
             new = id_ or (self.ids.pop() if self.ids else 2**41)
             if new != 2**41:
-                self.used.append(new)
+                self.used[new] = enter
             batch.gap_ns.append(enter - exit_)
             batch.duration_ns.append(until - enter)
             batch.call_site_iid.append(site)
@@ -188,7 +189,7 @@ class RandomTrace:
         if rng.random() < 0.5 and self.ids:
             enter = rng.randint(self.begin_of(at), limit)
             self.open.append((rng.choice((1, 2)), rng.choice((1, 6, 6)), self.ids.pop(), enter))
-            self.used.append(self.open[-1][2])
+            self.used[self.open[-1][2]] = enter
 
     def markers(self, body: Any, at: int) -> None:
         rng, limit = self.random, self.begin_of(at + 1)
