@@ -207,6 +207,11 @@ def test_a_region_is_told_first(path, capsys):
     assert out[1] == "GPU 0 had nothing to run 99.9 % of 1.50 s; nothing lost."
 
 
+def test_a_region_without_steps_does_not_ask_for_them(path, capsys):
+    main(["report", path, "--time", "1500ms:1600ms"])
+    assert "No step ends in this part of the run." in capsys.readouterr().out
+
+
 def test_copies_have_sizes_and_a_share_of_their_link(path, capsys):
     main(["report", path])
     out = capsys.readouterr().out

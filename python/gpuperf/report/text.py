@@ -160,7 +160,8 @@ def _show_steps(out: Console, trace: Summary) -> None:
     durations = steps["durations"]
     if not steps["count"]:
         out.print()
-        _say(out, "No steps: call gpuperf.step() at the end of each to see them here.", "dim")
+        whole = "No steps: call gpuperf.step() at the end of each to see them here."
+        _say(out, whole if trace["region"] is None else "No step ends in this part of the run.", "dim")
         return
     columns = [Column("count"), Column("p50"), Column("p95", 2), Column("p99"), Column("max", 1)]
     row = [units.count(steps["count"])]
