@@ -32,6 +32,7 @@ FIGURES: dict[str, Figure] = {
     "trace_size.bytes_per_kernel": Figure("B", "lower", 16, 13),
     "trace_size.gpu.bytes_per_kernel": Figure("B", "lower", 16, 13),
     "collector.kernels_per_second": Figure("1/s", "higher", 2e6, 5e6),
+    "reader.kernels_per_second": Figure("1/s", "higher", 3e6, 5e6),
     "memory.host": Figure("MB", "lower", 48),
     "memory.gpu": Figure("MB", "lower", 64),
     "import_time": Figure("ms", "lower", 50),

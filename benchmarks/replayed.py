@@ -26,6 +26,8 @@ def library() -> str:
 
 def replay(loops: int, output: Path) -> int:
     """Replays the capture with gpuperf injected; returns the number of kernel records that gpuperf was given."""
+    if not CAPTURE.exists():
+        raise Unavailable(f"{CAPTURE.relative_to(ROOT)} is not there")
     program = find_built("gpuperf-replay", "fakes")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GPUPERF_")} | {
         "LD_LIBRARY_PATH": str(program.parent),
@@ -40,8 +42,6 @@ def replay(loops: int, output: Path) -> int:
 
 def trace_size() -> list[Row]:
     """Bytes of file per kernel: dictionary, launches and footer included."""
-    if not CAPTURE.exists():
-        raise Unavailable(f"{CAPTURE.relative_to(ROOT)} is not there")
     with tempfile.TemporaryDirectory() as folder:
         per_loop = replay(1, Path(folder) / "once.gpuperf")
         output = Path(folder) / "trace.gpuperf"

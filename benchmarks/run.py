@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures gpuperf and prints one table: python benchmarks/run.py [NAME…] [--json FILE].
 
-Without a GPU: trace_size, ring, collector, callback, import_time. With one also: overhead, tail, memory, real_trace.
+Without a GPU: trace_size, ring, collector, reader, callback, import_time. With one also: overhead, tail, memory,
+real_trace.
 Without names all that this machine can run is run, `tail` (8 minutes) excepted. What the figures mean and how they are
 taken: benchmarks/README.md. Exit code: 0 every bar is reached, 1 one is missed or a benchmark failed, 2 usage, 6 a
 benchmark that was asked for by name cannot run here.
@@ -14,6 +15,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -21,14 +23,15 @@ from pathlib import Path
 import overhead
 from built import Unavailable, find_built
 from figures import Row, as_json, row, table
-from replayed import trace_size
+from replayed import replay, trace_size
 
 IMPORTS = 21
+READER_LOOPS = 3  # some chunks: one a second
 
 
-def native(name: str) -> list[Row]:
+def native(name: str, *arguments: str) -> list[Row]:
     """Runs a C++ benchmark. Each line of its stdout: {"name", "value"[, "unit", "better", "bar", "aim"]}."""
-    command = [str(find_built(name)), "--json"]
+    command = [str(find_built(name)), *arguments, "--json"]
     finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=300)
     if finished.returncode != 0:
         raise RuntimeError(f"{name} ended with {finished.returncode}")
@@ -46,6 +49,15 @@ def native(name: str) -> list[Row]:
             )
         )
     return rows
+
+
+def reader() -> list[Row]:
+    """Kernels with their launches from a trace into Arrow: a recorded run, replayed, then repeated behind itself."""
+    find_built("reader_bench")  # before the seconds that the replay takes
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "trace.gpuperf"
+        replay(READER_LOOPS, trace)
+        return native("reader_bench", str(trace))
 
 
 def import_time() -> list[Row]:
@@ -83,6 +95,7 @@ def main() -> int:
         "trace_size": trace_size,
         "ring": lambda: native("ring_bench"),
         "collector": lambda: native("collector_bench"),
+        "reader": reader,
         "callback": lambda: native("callback_bench"),
         "import_time": import_time,
         "memory": overhead.memory,

@@ -63,6 +63,19 @@ Intervals Difference(const Intervals& a, const Intervals& b) {
   return rest;
 }
 
+std::optional<int64_t> Overlap(const Intervals& set, int64_t begin, int64_t end) {
+  auto at = std::upper_bound(set.begin(), set.end(), begin,
+                             [](int64_t time, const Interval& interval) { return time < interval.end; });
+  if (begin == end) {
+    return at != set.end() && at->begin <= begin ? std::optional<int64_t>(0) : std::nullopt;
+  }
+  std::optional<int64_t> length;
+  for (; at != set.end() && at->begin < end; ++at) {
+    length = length.value_or(0) + std::min(end, at->end) - std::max(begin, at->begin);
+  }
+  return length;
+}
+
 void IntervalCollector::Compact() {
   pending_ = Union(std::move(pending_));
   compact_at_ = std::max(kLeastCompaction, 2 * pending_.size());

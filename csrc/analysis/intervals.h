@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace gpuperf::analysis {
@@ -23,6 +24,10 @@ Intervals Union(Intervals intervals);
 int64_t Length(const Intervals& set);
 Intervals Intersection(const Intervals& a, const Intervals& b);
 Intervals Difference(const Intervals& a, const Intervals& b);
+
+// How much of [begin, end) lies in the set. Absent: it does not touch the set. An empty one (begin == end) touches it
+// where it begins in it.
+std::optional<int64_t> Overlap(const Intervals& set, int64_t begin, int64_t end);
 
 // Gathers intervals that come almost in order (one stream after the other) in little more memory than their union
 // needs.

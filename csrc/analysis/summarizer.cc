@@ -73,15 +73,34 @@ Summarizer::KernelState& Summarizer::StateOf(const reader::KernelEntry& entry) {
   return *cached;
 }
 
-Summarizer::DeviceState& Summarizer::StateOf(const reader::StreamEntry& stream) {
-  DeviceState*& cached = At(device_by_stream_, stream.index);
-  if (cached == nullptr) {
-    std::optional<uint32_t> device;
-    if (stream.known) device = stream.definition.device();
-    cached = &devices_[device];
-    cached->figures.device = device;
+// Streams are told by device, context and stream: one that a later part of the trace defines again is the same.
+Summarizer::StreamState& Summarizer::StateOf(const reader::StreamEntry& stream) {
+  StreamState*& cached = At(stream_by_index_, stream.index);
+  if (cached != nullptr) return *cached;
+  StreamFigures figures;
+  if (stream.known) {
+    figures.device = stream.definition.device();
+    figures.context = stream.definition.context();
+    figures.stream = stream.definition.stream();
+    if (stream.definition.has_priority()) figures.priority = stream.definition.priority();
+  }
+  cached = &streams_[{figures.device, figures.context, figures.stream}];
+  if (cached->device == nullptr) {
+    cached->figures = figures;
+    cached->device = &devices_[figures.device];
+    cached->device->figures.device = figures.device;
   }
   return *cached;
+}
+
+// How much of the row's time is in the region; absent: it is not in the region.
+std::optional<int64_t> Summarizer::DeviceTime(const reader::DeviceRow& row) const {
+  if (!region_) return row.duration_ns();
+  return Overlap(device_region_, row.begin_device_ns, row.end_device_ns);
+}
+
+std::optional<int64_t> Summarizer::HostTime(int64_t begin, int64_t end) const {
+  return region_ ? Overlap(*region_, begin, end) : end - begin;
 }
 
 void Summarizer::AddDeviceRow(const reader::DeviceRow& row, Join* join) {
@@ -92,50 +111,46 @@ void Summarizer::AddDeviceRow(const reader::DeviceRow& row, Join* join) {
 }
 
 void Summarizer::OnKernel(const reader::KernelRow& row) {
-  StateOf(*row.kernel).durations.Add(row.duration_ns());
-  DeviceFigures& figures = StateOf(*row.stream).figures;
-  ++figures.kernels;
-  figures.kernel_ns = AddSaturated(figures.kernel_ns, row.duration_ns());
+  StreamState& stream = StateOf(*row.stream);
+  const std::optional<int64_t> ns = DeviceTime(row);
+  if (!ns) return;
+  StateOf(*row.kernel).durations.Add(*ns);
+  for (auto* count : {&stream.figures.kernels, &stream.device->figures.kernels}) ++*count;
+  for (auto* sum : {&stream.figures.kernel_ns, &stream.device->figures.kernel_ns}) *sum = AddSaturated(*sum, *ns);
   AddDeviceRow(row, &kernel_join_);
 }
 
 void Summarizer::OnCopy(const reader::CopyRow& row) {
-  CopyFigures& copies = copies_[{row.copy_kind, row.source_kind, row.destination_kind}];
-  copies.copy_kind = row.copy_kind;
-  copies.source_kind = row.source_kind;
-  copies.destination_kind = row.destination_kind;
-  ++copies.operations;
-  copies.copies = AddSaturated(copies.copies, row.copy_count);
-  copies.bytes = AddSaturated(copies.bytes, row.bytes);
-  copies.total_ns = AddSaturated(copies.total_ns, row.duration_ns());
-  DeviceFigures& figures = StateOf(*row.stream).figures;
-  ++figures.copies;
-  figures.copy_ns = AddSaturated(figures.copy_ns, row.duration_ns());
+  // Also outside the region: its call may lie in it.
   if (row.source_kind == kPageable || row.destination_kind == kPageable) pageable_copies_.Insert(row.correlation);
+  StreamState& stream = StateOf(*row.stream);
+  const std::optional<int64_t> ns = DeviceTime(row);
+  if (!ns) return;
+  transfers_.Add(row, *ns);
+  for (auto* count : {&stream.figures.copies, &stream.device->figures.copies}) ++*count;
+  for (auto* sum : {&stream.figures.copy_ns, &stream.device->figures.copy_ns}) *sum = AddSaturated(*sum, *ns);
   AddDeviceRow(row, &copy_join_);
 }
 
 void Summarizer::OnMemset(const reader::MemsetRow& row) {
-  MemsetFigures& memsets = memsets_[row.memory_kind];
-  memsets.memory_kind = row.memory_kind;
-  ++memsets.operations;
-  memsets.bytes = AddSaturated(memsets.bytes, row.bytes);
-  memsets.total_ns = AddSaturated(memsets.total_ns, row.duration_ns());
-  DeviceFigures& figures = StateOf(*row.stream).figures;
-  ++figures.memsets;
-  figures.memset_ns = AddSaturated(figures.memset_ns, row.duration_ns());
+  StreamState& stream = StateOf(*row.stream);
+  const std::optional<int64_t> ns = DeviceTime(row);
+  if (!ns) return;
+  transfers_.Add(row, *ns);
+  for (auto* count : {&stream.figures.memsets, &stream.device->figures.memsets}) ++*count;
+  for (auto* sum : {&stream.figures.memset_ns, &stream.device->figures.memset_ns}) *sum = AddSaturated(*sum, *ns);
   AddDeviceRow(row, &memset_join_);
 }
 
 void Summarizer::OnCall(const reader::CallRow& row) {
+  call_ids_.Insert(row.correlation);
+  const std::optional<int64_t> ns = HostTime(row.enter_host_ns, row.exit_host_ns);
+  if (!ns) return;
   CallState& call = At(calls_, row.site->index);
   call.site = row.site;
-  call.Add(row.duration_ns());
+  call.Add(*ns);
   call.errors += row.result != 0;
-  call_ids_.Insert(row.correlation);
-  if (row.site->definition.kind() == v1::CALL_KIND_COPY) {
-    copy_calls_.push_back({row.correlation, row.site, row.duration_ns()});
-  }
+  if (row.site->definition.kind() == v1::CALL_KIND_COPY) copy_calls_.push_back({row.correlation, row.site, *ns});
 }
 
 void Summarizer::OnOpenCall(const reader::OpenCallRow& row) { call_ids_.Insert(row.row.correlation()); }
@@ -158,12 +173,14 @@ void Summarizer::OnStep(const reader::StepRow& row) {
 }
 
 void Summarizer::OnAnnotation(const reader::AnnotationRow& row) {
-  const auto duration = static_cast<int64_t>(row.row.duration_ns());
+  const auto begin = static_cast<int64_t>(row.row.begin_host_ns());
+  const std::optional<int64_t> ns = HostTime(begin, begin + static_cast<int64_t>(row.row.duration_ns()));
+  if (!ns) return;
   AnnotationFigures& figures = annotations_[row.name == nullptr ? std::string() : *row.name];
   figures.name = TextOf(row.name);
   ++figures.count;
-  figures.total_ns = AddSaturated(figures.total_ns, duration);
-  figures.max_ns = std::max(figures.max_ns, duration);
+  figures.total_ns = AddSaturated(figures.total_ns, *ns);
+  figures.max_ns = std::max(figures.max_ns, *ns);
 }
 
 void Summarizer::OnClockPair(const v1::ClockPair& row) {
@@ -186,7 +203,7 @@ void Summarizer::OnOutage(const v1::Outage& row) { outages_.push_back(row); }
 void Summarizer::OnOpaqueInterval(const reader::OpaqueRow& row) {
   const auto begin = static_cast<int64_t>(row.row.begin_device_ns());
   const auto end = static_cast<int64_t>(row.row.end_device_ns());
-  if (begin < end) StateOf(*row.stream).opaque.Add(begin, end);
+  if (begin < end) StateOf(*row.stream).device->opaque.Add(begin, end);
 }
 
 Summary Summarizer::Finish(const reader::TraceReader& reader) {
@@ -216,14 +233,16 @@ Summary Summarizer::Finish(const reader::TraceReader& reader) {
   summary.clock_pairs_left_out = reader.clock_map().left_out();
   summary.clock_width_ns = clock_width_ns_;
 
+  summary.region_spec = spec_;
+  if (region_) summary.region = *region_;
   FinishSpan(reader, &summary);
   FinishSteps(&summary);
+  FinishStreams(reader.clock_map(), &summary);
   FinishDevices(reader.clock_map(), &summary);
   FinishKernels(&summary);
   FinishCalls(&summary);
-  for (const auto& [key, copies] : copies_) summary.copies.push_back(copies);
+  transfers_.Finish(&summary);
   SortByTotal(summary.copies);
-  for (const auto& [key, memsets] : memsets_) summary.memsets.push_back(memsets);
   SortByTotal(summary.memsets);
   for (const auto& [key, annotation] : annotations_) summary.annotations.push_back(annotation);
   SortByTotal(summary.annotations);
@@ -238,7 +257,7 @@ void Summarizer::FinishSpan(const reader::TraceReader& reader, Summary* summary)
   const auto start = static_cast<int64_t>(std::min<uint64_t>(reader.header().start().monotonic_ns(), kMaxNs));
   span.begin_host_ns = start != 0 ? start : first_host_ns_.value_or(0);
   span.end_host_ns = std::max(reader.last_host_ns(), span.begin_host_ns);
-  const Intervals whole = Union({{span.begin_host_ns, span.end_host_ns}});
+  const Intervals whole = region_ ? *region_ : Union({{span.begin_host_ns, span.end_host_ns}});
 
   Intervals outages;
   for (const v1::Outage& outage : summary->outages) {
@@ -263,12 +282,25 @@ void Summarizer::FinishSpan(const reader::TraceReader& reader, Summary* summary)
 
 void Summarizer::FinishSteps(Summary* summary) {
   StepFigures& figures = summary->steps;
+  // The interval of the region that a time ends in; a step that lies in one interval begins in it, too. Half-open the
+  // other way round: the step that ends with the region is in it.
+  constexpr Interval kAlways = {INT64_MIN, INT64_MAX};
+  const auto ends_in = [&](int64_t host_ns) -> const Interval* {
+    if (!region_) return &kAlways;
+    const Intervals& host = *region_;
+    const auto at = std::lower_bound(host.begin(), host.end(), host_ns,
+                                     [](const Interval& interval, int64_t time) { return interval.end < time; });
+    return at != host.end() && at->begin < host_ns ? &*at : nullptr;
+  };
   std::stable_sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) { return a.host_ns < b.host_ns; });
-  figures.count = steps_.size();
   ExactDistribution durations;
-  for (size_t i = 1; i < steps_.size(); ++i) {
-    const Step& before = steps_[i - 1];
+  for (size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
+    const Interval* interval = ends_in(step.host_ns);
+    if (interval == nullptr) continue;
+    ++figures.count;
+    if (i == 0 || steps_[i - 1].host_ns < interval->begin) continue;
+    const Step& before = steps_[i - 1];
     if (step.index != before.index + 1) {
       // Not one step's time. An index that does not rise is another session's.
       if (step.index > before.index) {
@@ -297,7 +329,10 @@ void Summarizer::FinishDevices(const ClockMap& clock, Summary* summary) {
   }
   for (auto& [key, state] : devices_) {
     DeviceFigures& figures = state.figures;
-    const Intervals busy_on_device = state.busy.Take();
+    Intervals busy_on_device;
+    for (const Intervals& stream : state.busy)
+      busy_on_device.insert(busy_on_device.end(), stream.begin(), stream.end());
+    busy_on_device = Union(std::move(busy_on_device));
     const Intervals opaque_on_device = state.opaque.Take();
     if (clock.known() || (busy_on_device.empty() && opaque_on_device.empty())) {
       const Intervals busy = Intersection(OnHostClock(busy_on_device, clock), captured_);
@@ -319,6 +354,19 @@ void Summarizer::FinishDevices(const ClockMap& clock, Summary* summary) {
     }
     summary->devices.push_back(figures);
   }
+}
+
+// Before the devices, which are what their streams are together.
+void Summarizer::FinishStreams(const ClockMap& clock, Summary* summary) {
+  for (auto& [key, state] : streams_) {
+    StreamFigures& figures = state.figures;
+    Intervals busy = state.busy.Take();
+    if (clock.known() || busy.empty()) figures.busy_ns = Length(Intersection(OnHostClock(busy, clock), captured_));
+    state.device->busy.push_back(std::move(busy));
+    if (figures.kernels + figures.copies + figures.memsets != 0) summary->streams.push_back(figures);
+  }
+  std::stable_sort(summary->streams.begin(), summary->streams.end(),
+                   [](const StreamFigures& a, const StreamFigures& b) { return a.total_ns() > b.total_ns(); });
 }
 
 void Summarizer::FinishKernels(Summary* summary) {
@@ -384,11 +432,27 @@ JoinFigures Summarizer::Joined(const Join& join) const {
   return {join.records, join.records - without_call};
 }
 
-absl::StatusOr<Summary> Summarize(const std::string& path, const reader::TraceReader::Progress& progress) {
+absl::StatusOr<Summary> Summarize(const std::string& path, const RegionSpec& spec,
+                                  const reader::TraceReader::Progress& progress) {
   absl::StatusOr<reader::TraceReader> reader = reader::TraceReader::Open(path);
   if (!reader.ok()) return reader.status();
+  const absl::Status stopped = absl::CancelledError(absl::StrCat(path, ": stopped"));
   Summarizer summarizer;
-  if (!reader->Read(&summarizer, progress)) return absl::CancelledError(absl::StrCat(path, ": stopped"));
+  if (!spec.is_whole()) {
+    Timeline timeline;
+    const auto still_begins = [&](uint64_t) { return progress == nullptr || progress(0); };
+    if (!reader->Read(&timeline, still_begins, {Timeline::kFields})) return stopped;
+    timeline.Finish(*reader);
+    absl::StatusOr<Region> region = Resolve(spec, timeline);
+    const auto no_region = [&](absl::string_view why) { return absl::OutOfRangeError(absl::StrCat(path, ": ", why)); };
+    if (!region.ok()) return no_region(region.status().message());
+    if (region->host.empty()) return no_region("the region holds no time of the trace");
+    if (!region->device) {
+      return no_region("no clock pair carries device times to the host clock, so no work can be placed in a region");
+    }
+    summarizer = Summarizer(spec, *std::move(region));
+  }
+  if (!reader->Read(&summarizer, progress)) return stopped;
   return summarizer.Finish(*reader);
 }
 

@@ -1,7 +1,7 @@
-// Reads a trace into a Summary in one pass.
+// Reads a trace, or a region of it, into a Summary in one pass (with a region a light one comes before it).
 //
 // One thread. Memory: a bit for each correlation id, 24 bytes for each distinct kernel duration, 16 bytes for each idle
-// interval of a device; the rows are not kept. The result does not depend on the order in which rows were delivered.
+// interval of a stream; the rows are not kept. The result does not depend on the order in which rows were delivered.
 #ifndef GPUPERF_ANALYSIS_SUMMARIZER_H_
 #define GPUPERF_ANALYSIS_SUMMARIZER_H_
 
@@ -19,7 +19,9 @@
 #include "analysis/exact_distribution.h"
 #include "analysis/id_set.h"
 #include "analysis/intervals.h"
+#include "analysis/region.h"
 #include "analysis/summary.h"
+#include "analysis/transfers.h"
 #include "reader/trace_reader.h"
 #include "reader/visitor.h"
 
@@ -27,6 +29,11 @@ namespace gpuperf::analysis {
 
 class Summarizer : public reader::Visitor {
  public:
+  Summarizer() = default;
+  // Of a region only; its place on the device clock must be known.
+  Summarizer(const RegionSpec& spec, Region region)
+      : spec_(spec), region_(std::move(region.host)), device_region_(region.device.value_or(Intervals())) {}
+
   void OnKernel(const reader::KernelRow& row) override;
   void OnCopy(const reader::CopyRow& row) override;
   void OnMemset(const reader::MemsetRow& row) override;
@@ -51,8 +58,13 @@ class Summarizer : public reader::Visitor {
   };
   struct DeviceState {
     DeviceFigures figures;
+    IntervalCollector opaque;     // device clock
+    std::vector<Intervals> busy;  // of its streams, likewise; from FinishStreams on
+  };
+  struct StreamState {
+    StreamFigures figures;
+    DeviceState* device = nullptr;
     IntervalCollector busy;  // device clock
-    IntervalCollector opaque;
   };
   struct CallState {
     const reader::CallSiteEntry* site = nullptr;
@@ -74,29 +86,36 @@ class Summarizer : public reader::Visitor {
     const reader::CallSiteEntry* site;
     int64_t duration_ns;
   };
+  using StreamKey = std::tuple<std::optional<uint32_t>, std::optional<uint32_t>, std::optional<uint32_t>>;
   struct Join {
     uint64_t records = 0;
     std::vector<uint64_t> pending;  // correlation ids whose call has not come yet
   };
 
   KernelState& StateOf(const reader::KernelEntry& entry);
-  DeviceState& StateOf(const reader::StreamEntry& stream);
+  StreamState& StateOf(const reader::StreamEntry& stream);
+  std::optional<int64_t> DeviceTime(const reader::DeviceRow& row) const;
+  std::optional<int64_t> HostTime(int64_t begin, int64_t end) const;
   void AddDeviceRow(const reader::DeviceRow& row, Join* join);
   JoinFigures Joined(const Join& join) const;
   void FinishSpan(const reader::TraceReader& reader, Summary* summary);
   void FinishSteps(Summary* summary);
   void FinishDevices(const reader::ClockMap& clock, Summary* summary);
+  void FinishStreams(const reader::ClockMap& clock, Summary* summary);
   void FinishKernels(Summary* summary);
   void FinishCalls(Summary* summary);
 
+  std::optional<RegionSpec> spec_;
+  std::optional<Intervals> region_;  // host clock; absent: the whole trace
+  Intervals device_region_;          // the same on the device clock
   std::deque<KernelState> kernels_;
   absl::flat_hash_map<const void*, KernelState*> kernel_by_name_;
   std::vector<KernelState*> kernel_by_index_;
   std::map<std::optional<uint32_t>, DeviceState> devices_;
-  std::vector<DeviceState*> device_by_stream_;
+  std::map<StreamKey, StreamState> streams_;
+  std::vector<StreamState*> stream_by_index_;
   std::vector<CallState> calls_;  // by call site index
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, CopyFigures> copies_;
-  std::map<uint32_t, MemsetFigures> memsets_;
+  TransferCollector transfers_;
   std::map<std::string, AnnotationFigures> annotations_;
   std::map<std::pair<int, int>, LossFigures> losses_;
   std::vector<Step> steps_;
@@ -114,9 +133,10 @@ class Summarizer : public reader::Visitor {
   Intervals captured_;  // host clock; from FinishSpan on
 };
 
-// Opens, reads and summarises the trace at `path`; errors are TraceReader::Open's, and Cancelled when `progress` stops
-// it.
-absl::StatusOr<Summary> Summarize(const std::string& path, const reader::TraceReader::Progress& progress = nullptr);
+// Opens, reads and summarises the trace at `path`, or that region of it. Errors are TraceReader::Open's, Cancelled when
+// `progress` stops it, and OutOfRange for a region that the trace does not have or that holds no time.
+absl::StatusOr<Summary> Summarize(const std::string& path, const RegionSpec& spec = {},
+                                  const reader::TraceReader::Progress& progress = nullptr);
 
 }  // namespace gpuperf::analysis
 

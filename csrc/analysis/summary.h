@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/region.h"
 #include "gpuperf/trace/v1/trace.pb.h"
 #include "reader/frames.h"
 
@@ -30,7 +31,7 @@ struct DurationFigures {
 struct SpanFigures {
   int64_t begin_host_ns = 0;  // the session's start
   int64_t end_host_ns = 0;    // when the last chunk was cut
-  int64_t outage_ns = 0;      // within the span: told not to be captured …
+  int64_t outage_ns = 0;      // within the span (and the region): told not to be captured …
   int64_t unreadable_ns = 0;  // … captured, and lost with damaged chunks
   int64_t captured_ns = 0;    // the rest: what idle time is a share of
 };
@@ -65,26 +66,53 @@ struct DeviceFigures {
   std::optional<int64_t> steps_idle_ns;
 };
 
+struct StreamFigures {
+  std::optional<uint32_t> device;  // absent, as the other ids: the stream's definition is lost
+  std::optional<uint32_t> context;
+  std::optional<uint32_t> stream;
+  std::optional<int32_t> priority;  // told by CUPTI 13.1 and later
+  uint64_t kernels = 0;
+  uint64_t copies = 0;
+  uint64_t memsets = 0;
+  int64_t kernel_ns = 0;  // sums
+  int64_t copy_ns = 0;
+  int64_t memset_ns = 0;
+  std::optional<int64_t> busy_ns;  // union, as a device's
+
+  int64_t total_ns() const { return kernel_ns + copy_ns + memset_ns; }
+};
+
 struct KernelFigures {
   std::optional<std::string> name;  // demangled
   DurationFigures durations;
 };
 
-struct CopyFigures {
+// Bytes moved, and how long that took.
+struct TransferFigures {
+  uint64_t operations = 0;
+  uint64_t bytes = 0;
+  int64_t total_ns = 0;  // within the region
+  int64_t whole_ns = 0;  // of the same operations from begin to end: what bandwidth is told by
+};
+
+struct CopyFigures : TransferFigures {
   uint32_t copy_kind = 0;
   uint32_t source_kind = 0;
   uint32_t destination_kind = 0;
-  uint64_t operations = 0;
-  uint64_t copies = 0;  // greater where operations are batched
-  uint64_t bytes = 0;
-  int64_t total_ns = 0;
+  uint64_t copies = 0;                            // greater where operations are batched
+  std::optional<uint64_t> link_bytes_per_second;  // the most that the link carries; absent: no link, or not known
 };
 
-struct MemsetFigures {
+// The copies of one direction whose size is in [least_bytes, least_bytes of the next class).
+struct CopySizeFigures : TransferFigures {
+  uint32_t copy_kind = 0;
+  uint64_t least_bytes = 0;
+  std::optional<uint64_t> below_bytes;  // absent: no limit
+  std::optional<uint64_t> link_bytes_per_second;
+};
+
+struct MemsetFigures : TransferFigures {
   uint32_t memory_kind = 0;
-  uint64_t operations = 0;
-  uint64_t bytes = 0;
-  int64_t total_ns = 0;
 };
 
 struct CallFigures {
@@ -157,11 +185,15 @@ struct Summary {
   uint64_t clock_pairs_left_out = 0;
   uint64_t clock_width_ns = 0;  // the widest
 
+  std::optional<RegionSpec> region_spec;  // what was asked for; absent: the whole trace
+  Intervals region;                       // host clock
   SpanFigures span;
   StepFigures steps;
-  std::vector<DeviceFigures> devices;  // by ordinal
-  std::vector<KernelFigures> kernels;  // by total time, falling
-  std::vector<CopyFigures> copies;     // by total time, falling
+  std::vector<DeviceFigures> devices;       // by ordinal
+  std::vector<StreamFigures> streams;       // by total time, falling
+  std::vector<KernelFigures> kernels;       // by total time, falling
+  std::vector<CopyFigures> copies;          // by total time, falling
+  std::vector<CopySizeFigures> copy_sizes;  // by direction and size
   std::vector<MemsetFigures> memsets;
   std::vector<CallFigures> calls;  // by function; by total time, falling
   std::vector<WaitFigures> waits;  // by total time, falling

@@ -151,6 +151,43 @@ void WriteRun(JsonWriter& json, const Summary& summary) {
   json.EndObject();
 }
 
+void WriteTimePoint(JsonWriter& json, absl::string_view key, const std::optional<TimePoint>& point) {
+  json.Key(key);
+  if (!point) {
+    json.Null();
+    return;
+  }
+  constexpr const char* kOrigins[] = {"host_clock", "start", "end"};
+  json.BeginObject().String("from", kOrigins[static_cast<int>(point->origin)]).Int("ns", point->ns).EndObject();
+}
+
+void WriteRegion(JsonWriter& json, const Summary& summary) {
+  json.Key("region");
+  if (!summary.region_spec) {
+    json.Null();
+    return;
+  }
+  const RegionSpec& spec = *summary.region_spec;
+  json.BeginObject().Key("steps");
+  if (spec.steps) {
+    json.BeginObject().Int("begin", spec.steps->begin).Int("end", spec.steps->end).EndObject();
+  } else {
+    json.Null();
+  }
+  Write(json, "annotation", spec.annotation);
+  json.Key("time");
+  if (spec.time) {
+    json.BeginObject();
+    WriteTimePoint(json, "begin", spec.time->begin);
+    WriteTimePoint(json, "end", spec.time->end);
+    json.EndObject();
+  } else {
+    json.Null();
+  }
+  json.Int("begin_host_ns", summary.region.front().begin).Int("end_host_ns", summary.region.back().end);
+  json.Uint("intervals", summary.region.size()).Int("ns", Length(summary.region)).EndObject();
+}
+
 void WriteCompleteness(JsonWriter& json, const Summary& summary) {
   json.Key("completeness").BeginObject();
   json.Bool("complete", summary.complete());
@@ -230,6 +267,26 @@ void WriteDevice(JsonWriter& json, const DeviceFigures& device) {
   json.EndObject();
 }
 
+void WriteStream(JsonWriter& json, const StreamFigures& stream) {
+  const auto id = [&](absl::string_view key, const std::optional<uint32_t>& value) {
+    json.Uint(key, value ? std::optional<uint64_t>(*value) : std::nullopt);
+  };
+  json.BeginObject();
+  id("device", stream.device);
+  id("context", stream.context);
+  id("stream", stream.stream);
+  json.Int("priority", stream.priority ? std::optional<int64_t>(*stream.priority) : std::nullopt);
+  json.Uint("kernels", stream.kernels).Uint("copies", stream.copies).Uint("memsets", stream.memsets);
+  json.Int("kernel_ns", stream.kernel_ns).Int("copy_ns", stream.copy_ns).Int("memset_ns", stream.memset_ns);
+  json.Int("total_ns", stream.total_ns()).Int("busy_ns", stream.busy_ns).EndObject();
+}
+
+void WriteTransfer(JsonWriter& json, const TransferFigures& figures) {
+  json.Uint("operations", figures.operations).Uint("bytes", figures.bytes);
+  json.Int("total_ns", figures.total_ns).Int("whole_ns", figures.whole_ns);
+  WriteRate(json, "bytes_per_second", figures.bytes, figures.whole_ns);
+}
+
 const char* WaitReasonName(WaitReason reason) {
   switch (reason) {
     case WaitReason::kSynchronize:
@@ -274,10 +331,14 @@ std::string ToJson(const Summary& summary) {
   json.Int("begin_host_ns", span.begin_host_ns).Int("end_host_ns", span.end_host_ns);
   json.Int("wall_ns", span.end_host_ns - span.begin_host_ns).Int("outage_ns", span.outage_ns);
   json.Int("unreadable_ns", span.unreadable_ns).Int("captured_ns", span.captured_ns).EndObject();
+  WriteRegion(json, summary);
   WriteCompleteness(json, summary);
   WriteSteps(json, summary.steps);
   json.Key("devices").BeginArray();
   for (const DeviceFigures& device : summary.devices) WriteDevice(json, device);
+  json.EndArray();
+  json.Key("streams").BeginArray();
+  for (const StreamFigures& stream : summary.streams) WriteStream(json, stream);
   json.EndArray();
   json.Key("kernels").BeginArray();
   for (const KernelFigures& kernel : summary.kernels) {
@@ -292,17 +353,23 @@ std::string ToJson(const Summary& summary) {
     json.BeginObject().String("direction", CopyKindName(copies.copy_kind));
     json.String("source", MemoryKindName(copies.source_kind));
     json.String("destination", MemoryKindName(copies.destination_kind));
-    json.Uint("operations", copies.operations).Uint("copies", copies.copies).Uint("bytes", copies.bytes);
-    json.Int("total_ns", copies.total_ns);
-    WriteRate(json, "bytes_per_second", copies.bytes, copies.total_ns);
-    json.EndObject();
+    json.Uint("copies", copies.copies);
+    WriteTransfer(json, copies);
+    json.Uint("link_bytes_per_second", copies.link_bytes_per_second).EndObject();
+  }
+  json.EndArray();
+  json.Key("copy_sizes").BeginArray();
+  for (const CopySizeFigures& sizes : summary.copy_sizes) {
+    json.BeginObject().String("direction", CopyKindName(sizes.copy_kind));
+    json.Uint("least_bytes", sizes.least_bytes).Uint("below_bytes", sizes.below_bytes);
+    WriteTransfer(json, sizes);
+    json.Uint("link_bytes_per_second", sizes.link_bytes_per_second).EndObject();
   }
   json.EndArray();
   json.Key("memsets").BeginArray();
   for (const MemsetFigures& memsets : summary.memsets) {
     json.BeginObject().String("memory", MemoryKindName(memsets.memory_kind));
-    json.Uint("operations", memsets.operations).Uint("bytes", memsets.bytes).Int("total_ns", memsets.total_ns);
-    WriteRate(json, "bytes_per_second", memsets.bytes, memsets.total_ns);
+    WriteTransfer(json, memsets);
     json.EndObject();
   }
   json.EndArray();

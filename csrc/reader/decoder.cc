@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "reader/wire.h"
 
 namespace gpuperf::reader {
 namespace {
@@ -73,10 +74,24 @@ bool Decoder::InTime(uint64_t time, const char* what) {
   return false;
 }
 
-void Decoder::Decode(const Frame& frame, Visitor* visitor) {
+bool Decoder::Parse(absl::string_view bytes, Fields fields) {
+  if (fields == kAllFields) return body_.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  chosen_.clear();
+  WireCursor cursor(bytes);
+  WireField field;
+  while (!cursor.done()) {
+    if (!cursor.ReadField(&field)) return false;
+    if (field.number < 64 && (fields & FieldBit(static_cast<int>(field.number))) != 0) {
+      chosen_.append(bytes.data() + field.begin, cursor.position() - field.begin);
+    }
+  }
+  return body_.ParseFromString(chosen_);
+}
+
+void Decoder::Decode(const Frame& frame, Fields fields, Visitor* visitor) {
   offset_ = frame.offset;
   // What this parse cannot read has a right check sum: its writer was wrong, or is of a format that this one is not.
-  if (!body_.ParseFromArray(frame.body.data(), static_cast<int>(frame.body.size()))) {
+  if (!Parse(frame.body, fields)) {
     damages_->Add({path_, frame.offset, frame.bytes, "a chunk body is malformed", frame.header.first_host_ns(),
                    frame.header.last_host_ns()});
     return;

@@ -25,8 +25,8 @@ class Decoder {
   explicit Decoder(Damages* damages) : damages_(damages) {}
 
   void BeginFile(const std::string& path);
-  // Decodes one sound frame.
-  void Decode(const Frame& frame, Visitor* visitor);
+  // Decodes these fields of one sound frame.
+  void Decode(const Frame& frame, Fields fields, Visitor* visitor);
   // Hands out the calls and annotations that stayed open, in order of thread and begin, and forgets them.
   void Finish(Visitor* visitor);
 
@@ -45,6 +45,7 @@ class Decoder {
     Name domain;
   };
 
+  bool Parse(absl::string_view bytes, Fields fields);
   void Define(const v1::ChunkBody& body, Visitor* visitor);
   template <class Definition, class Callback>
   void DefineAll(const Definition& definitions, const char* what, Callback callback);
@@ -64,6 +65,7 @@ class Decoder {
   std::string path_;
   uint64_t offset_ = 0;  // of the chunk being decoded
   v1::ChunkBody body_;   // kept for its memory
+  std::string chosen_;   // bytes of the fields that are decoded; kept likewise
   Dictionary dictionary_;
   absl::flat_hash_map<uint32_t, OpenCalls> open_calls_;
   absl::flat_hash_map<std::tuple<uint32_t, uint64_t, Name>, OpenAnnotation> open_annotations_;

@@ -49,6 +49,8 @@ absl::StatusOr<FrameReader> FrameReader::Open(const std::string& path, Damages* 
   FrameReader reader(*std::move(file), damages);
   const absl::Status status = reader.ReadHeader();
   if (!status.ok()) return status;
+  reader.first_chunk_ = reader.position_;
+  if (reader.stepped_over_) reader.header_damage_ = reader.pending_;
   reader.ReadIndex();
   return reader;
 }
@@ -103,6 +105,22 @@ void FrameReader::ReadIndex() {
   if (!cursor.ReadField(&field) || !IsBytes(field, kIndex) || !cursor.done()) return;
   cleanly_closed_ = index_.ParseFromArray(field.bytes.data(), static_cast<int>(field.bytes.size()));
   if (!cleanly_closed_) index_.Clear();
+}
+
+void FrameReader::Rewind() {
+  position_ = first_chunk_;
+  next_sequence_ = 0;
+  sequence_known_ = true;
+  last_host_ns_ = 0;
+  stepped_over_ = !header_damage_.what.empty();
+  pending_ = header_damage_;
+}
+
+void FrameReader::Seek(uint64_t offset) {
+  Rewind();
+  position_ = std::max(offset, first_chunk_);
+  sequence_known_ = false;
+  stepped_over_ = false;
 }
 
 bool FrameReader::Next(Frame* frame) {
@@ -218,11 +236,12 @@ void FrameReader::Sequence(const Frame& frame) {
     pending_.before_host_ns = header.first_host_ns();
     damages_->Add(std::move(pending_));
     stepped_over_ = false;
-  } else if (header.sequence() != next_sequence_) {
+  } else if (sequence_known_ && header.sequence() != next_sequence_) {
     damages_->Add({file_.path(), frame.offset, 0,
                    absl::StrCat("chunk ", next_sequence_, " was expected and chunk ", header.sequence(), " is here"),
                    last_host_ns_, header.first_host_ns()});
   }
+  sequence_known_ = true;
   next_sequence_ = header.sequence() + 1;
   last_host_ns_ = header.last_host_ns();
 }

@@ -77,6 +77,10 @@ class FrameReader {
 
   // Reads the next sound chunk; false at the end of the file.
   bool Next(Frame* frame);
+  // Next() begins again at the first chunk …
+  void Rewind();
+  // … or at the chunk whose tag byte is at `offset`, as an index tells it. What lies before is not called missing.
+  void Seek(uint64_t offset);
 
   // The index is there and the footer points at it. Known from the start.
   bool cleanly_closed() const { return cleanly_closed_; }
@@ -102,8 +106,11 @@ class FrameReader {
   uint64_t position_ = 0;
   uint64_t next_sequence_ = 0;
   uint64_t last_host_ns_ = 0;
+  bool sequence_known_ = true;
   bool stepped_over_ = false;  // since the last sound chunk
   Damage pending_;             // the stretch stepped over, reported when the next chunk tells the time
+  uint64_t first_chunk_ = 0;   // where Rewind() goes …
+  Damage header_damage_;       // … and what it has stepped over by then, if `what` is set
   std::string buffer_;
 };
 

@@ -32,6 +32,7 @@ absl::StatusOr<TraceReader> TraceReader::Open(const std::string& path) {
   if (!first.ok()) return first.status();
   trace.parts_.push_back(*std::move(first));
   trace.OpenFurtherParts();
+  trace.damages_on_opening_ = *trace.damages_;
   return trace;
 }
 
@@ -92,25 +93,45 @@ std::vector<v1::IndexEntry> TraceReader::ListChunks() const {
   return list;
 }
 
-bool TraceReader::Read(Visitor* visitor, const Progress& progress) {
+void TraceReader::Begin() {
+  *damages_ = damages_on_opening_;
+  decoder_ = std::make_unique<Decoder>(damages_.get());
+  chunks_ = 0;
+  events_ = 0;
+  last_host_ns_ = 0;
+  clock_map_ = ClockMap();
+}
+
+bool TraceReader::Read(Visitor* visitor, const Progress& progress, const Selection& selection) {
   const Silencer silencer;
+  Begin();
   uint64_t bytes_before = 0;
-  for (FrameReader& part : parts_) {
+  for (size_t number = 0; number < parts_.size(); ++number) {
+    FrameReader& part = parts_[number];
+    const PartSelection* chosen = selection.parts.empty() ? nullptr : &selection.parts[number];
+    const uint64_t last = chosen == nullptr ? UINT64_MAX : chosen->wanted.empty() ? 0 : chosen->wanted.back();
+    if (chosen != nullptr && chosen->begin != 0) {
+      part.Seek(chosen->begin);
+    } else {
+      part.Rewind();
+    }
     decoder_->BeginFile(part.file().path());
     visitor->OnFile(part.file().path(), part.header());
     uint64_t chunks_in_part = 0;
     Frame frame;
-    while (part.Next(&frame)) {
-      decoder_->Decode(frame, visitor);
+    while (part.position() <= last && part.Next(&frame)) {
+      const bool is_wanted =
+          chosen == nullptr || std::binary_search(chosen->wanted.begin(), chosen->wanted.end(), frame.offset);
+      decoder_->Decode(frame, is_wanted ? selection.fields : selection.fields & kDictionaries, visitor);
       ++chunks_in_part;
       events_ += frame.header.event_count();
-      const uint64_t last = std::min(frame.header.last_host_ns(), static_cast<uint64_t>(kMaxNs));
-      last_host_ns_ = std::max(last_host_ns_, static_cast<int64_t>(last));
+      const uint64_t cut = std::min(frame.header.last_host_ns(), static_cast<uint64_t>(kMaxNs));
+      last_host_ns_ = std::max(last_host_ns_, static_cast<int64_t>(cut));
       if (progress != nullptr && !progress(bytes_before + part.position())) return false;
     }
     chunks_ += chunks_in_part;
     const auto indexed = static_cast<uint64_t>(part.index().entries_size());
-    if (part.cleanly_closed() && indexed != chunks_in_part) {
+    if (chosen == nullptr && part.cleanly_closed() && indexed != chunks_in_part) {
       damages_->Add({part.file().path(), 0, 0,
                      absl::StrCat("the index tells ", indexed, " chunks; ", chunks_in_part, " can be read"), 0, 0});
     }

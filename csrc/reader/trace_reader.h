@@ -43,12 +43,26 @@ class TraceReader {
   // Notes no damage.
   std::vector<v1::IndexEntry> ListChunks() const;
 
+  // What a reading hands out of one part.
+  struct PartSelection {
+    uint64_t begin = 0;  // where to begin: 0, or the offset of a checkpoint before the first chunk that is wanted
+    std::vector<uint64_t> wanted;  // offsets of chunks, as OnChunk told them, rising
+  };
+  struct Selection {
+    Fields fields = kAllFields;
+    // A selection for each part; empty: all chunks of all of them. The chunks between those that are wanted define
+    // their dictionary entries and nothing else; those behind the last one are not read, and calls that return there
+    // count as unfinished.
+    std::vector<PartSelection> parts = {};
+  };
   // Told the bytes read so far, once a chunk; false stops the reading.
   using Progress = std::function<bool(uint64_t)>;
-  // Reads everything, once. False: `progress` stopped it.
-  bool Read(Visitor* visitor, const Progress& progress = nullptr);
+  // Reads from the beginning, as often as it is called; what an earlier call handed out is not valid any more. All
+  // calls see the files as they were when they were opened. False: `progress` stopped it.
+  bool Read(Visitor* visitor, const Progress& progress, const Selection& selection);
+  bool Read(Visitor* visitor, const Progress& progress = nullptr) { return Read(visitor, progress, Selection()); }
 
-  // Known after Read.
+  // Known after Read, and of that reading.
   uint64_t chunks() const { return chunks_; }
   uint64_t events() const { return events_; }             // as the chunk headers tell
   int64_t last_host_ns() const { return last_host_ns_; }  // of the last chunk: all that was seen up to then is here
@@ -60,8 +74,10 @@ class TraceReader {
  private:
   TraceReader() = default;
   void OpenFurtherParts();
+  void Begin();
 
   std::unique_ptr<Damages> damages_ = std::make_unique<Damages>();
+  Damages damages_on_opening_;
   std::vector<FrameReader> parts_;
   std::unique_ptr<Decoder> decoder_ = std::make_unique<Decoder>(damages_.get());
   uint64_t chunks_ = 0;

@@ -9,6 +9,15 @@
 
 namespace gpuperf::reader {
 
+// Fields of a ChunkBody, a bit for each field number: a reading parses and hands out those that it is asked for.
+using Fields = uint64_t;
+constexpr Fields FieldBit(int number) { return Fields{1} << number; }
+inline constexpr Fields kAllFields = ~Fields{0};  // also those that this version does not know
+inline constexpr Fields kDictionaries =
+    FieldBit(v1::ChunkBody::kStringsFieldNumber) | FieldBit(v1::ChunkBody::kThreadsFieldNumber) |
+    FieldBit(v1::ChunkBody::kStreamsFieldNumber) | FieldBit(v1::ChunkBody::kKernelsFieldNumber) |
+    FieldBit(v1::ChunkBody::kCallSitesFieldNumber);
+
 class Visitor {
  public:
   virtual ~Visitor();

@@ -37,7 +37,10 @@ if TYPE_CHECKING:
         OptionError,
         OutputExistsError,
         OutputUnwritableError,
+        RegionError,
+        TraceError,
     )
+    from gpuperf.tables import Trace
 
     __version__: str
     state: str
@@ -48,7 +51,10 @@ __all__ = [
     "OptionError",
     "OutputExistsError",
     "OutputUnwritableError",
+    "RegionError",
     "Stats",
+    "Trace",
+    "TraceError",
     "__version__",
     "annotate",
     "counter",
@@ -63,7 +69,14 @@ __all__ = [
     "stop",
 ]
 
-_ERRORS = ("GpuperfError", "OptionError", "OutputExistsError", "OutputUnwritableError")
+_ERRORS = (
+    "GpuperfError",
+    "OptionError",
+    "OutputExistsError",
+    "OutputUnwritableError",
+    "RegionError",
+    "TraceError",
+)
 
 
 def __getattr__(name: str) -> object:
@@ -73,6 +86,10 @@ def __getattr__(name: str) -> object:
         from gpuperf import errors
 
         value: object = getattr(errors, name)
+    elif name == "Trace":  # needs the offline half only, neither libgpuperf.so nor a GPU
+        from gpuperf import tables
+
+        value = tables.Trace
     else:
         from gpuperf import api
 

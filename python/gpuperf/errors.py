@@ -41,6 +41,18 @@ class OutputUnwritableError(GpuperfError, OSError):
     exit_code = 2
 
 
+class TraceError(GpuperfError, ValueError):
+    """A trace that cannot be read, is none, was made by a newer gpuperf, or has been closed."""
+
+    exit_code = 3
+
+
+class RegionError(GpuperfError, ValueError):
+    """A part of a trace that is told wrongly, or that the trace does not have."""
+
+    exit_code = 2
+
+
 class UnavailableError(GpuperfError, RuntimeError):
     """What the command needs is not here: a GPU, CUPTI, an extra, CUPTI's slot."""
 

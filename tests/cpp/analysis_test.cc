@@ -10,6 +10,7 @@
 #include "analysis/id_set.h"
 #include "analysis/intervals.h"
 #include "analysis/json_writer.h"
+#include "analysis/link.h"
 #include "analysis/summarizer.h"
 #include "catch.h"
 #include "trace_builder.h"
@@ -70,6 +71,38 @@ TEST_CASE("interval sets agree with counting cells") {
     for (const Interval& interval : raw_a) collector.Add(interval.begin, interval.end);
     REQUIRE(collector.Take() == a);
   }
+}
+
+TEST_CASE("an overlap is how much of a row is inside, and whether it is touched") {
+  const Intervals set = {{10, 20}, {30, 40}};
+  CHECK(Overlap(set, 0, 10) == std::nullopt);
+  CHECK(Overlap(set, 0, 11) == 1);
+  CHECK(Overlap(set, 12, 15) == 3);
+  CHECK(Overlap(set, 15, 35) == 10);
+  CHECK(Overlap(set, 0, 100) == 20);
+  CHECK(Overlap(set, 20, 30) == std::nullopt);
+  CHECK(Overlap(set, 40, 50) == std::nullopt);
+  // An empty one belongs where it begins.
+  CHECK(Overlap(set, 10, 10) == 0);
+  CHECK(Overlap(set, 19, 19) == 0);
+  CHECK(Overlap(set, 20, 20) == std::nullopt);
+  CHECK(Overlap(set, 9, 9) == std::nullopt);
+  CHECK(Overlap({}, 1, 2) == std::nullopt);
+}
+
+TEST_CASE("what PCIe carries, where it is known") {
+  v1::Device device;
+  CHECK(PcieBytesPerSecond(device) == std::nullopt);
+  device.set_pcie_generation(1);  // idle: lowered for a while
+  CHECK(PcieBytesPerSecond(device) == std::nullopt);
+  device.set_pcie_width(16);
+  CHECK(PcieBytesPerSecond(device) == 4'000'000'000U);
+  device.set_pcie_generation_max(5);
+  CHECK(PcieBytesPerSecond(device) == 63'015'384'608U);
+  device.set_pcie_width_max(8);  // trained wider than it can be: the link now counts
+  CHECK(PcieBytesPerSecond(device) == 63'015'384'608U);
+  device.set_pcie_generation_max(7);
+  CHECK(PcieBytesPerSecond(device) == std::nullopt);
 }
 
 TEST_CASE("the collector compacts and stays exact") {

@@ -1,4 +1,6 @@
 // ClockMap: exact at its points, linear between, the nearest slope beyond, monotone whatever it is given.
+#include <vector>
+
 #include "catch.h"
 #include "reader/clock_map.h"
 
@@ -46,6 +48,33 @@ TEST_CASE("pairs out of order are sorted; those that would fall back are left ou
     REQUIRE(host >= before);
     before = host;
   }
+}
+
+TEST_CASE("the device time of a host time is the least that is not before it") {
+  const std::vector<ClockMap> maps = {
+      ClockMap({{100, 1000}}),
+      ClockMap({{100, 1000}, {200, 1300}}),               // the device's clock runs faster
+      ClockMap({{100, 1000}, {400, 1100}, {410, 1410}}),  // slower, then faster
+      ClockMap({{100, 1000}, {101, 1001}, {102, 1050}, {300, 1051}}),
+  };
+  for (const ClockMap& map : maps) {
+    for (int64_t host = -50; host < 600; ++host) {
+      const int64_t device = map.ToDevice(host);
+      REQUIRE(map.ToHost(device) >= host);
+      REQUIRE(map.ToHost(device - 1) < host);
+    }
+  }
+}
+
+TEST_CASE("a hint changes the speed and nothing else") {
+  const ClockMap map({{0, 0}, {1000, 900}, {5'000'000'000, 4'999'999'000}, {5'000'000'100, 5'000'000'000}});
+  size_t hint = 0;
+  for (const int64_t device : {INT64_MIN, int64_t{-1}, int64_t{0}, int64_t{899}, int64_t{900}, int64_t{4'000'000'000},
+                               int64_t{5'000'000'000}, int64_t{901}, INT64_MAX, int64_t{1}}) {
+    CHECK(map.ToHost(device, &hint) == map.ToHost(device));
+  }
+  hint = 99;  // of another map
+  CHECK(map.ToHost(900, &hint) == 1000);
 }
 
 TEST_CASE("extreme times stay within 64 bits") {

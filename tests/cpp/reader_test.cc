@@ -457,6 +457,71 @@ TEST_CASE("an iid with a second meaning is noted and the rows follow it") {
   CHECK(result.damages.size() == 1);
 }
 
+TEST_CASE("a trace is read again from the beginning, and only the fields that are asked for") {
+  TemporaryFolder folder;
+  std::string bytes = FourSteps().Bytes();
+  const std::string path = folder.Write("t.gpuperf", bytes + "x");  // and some damage
+  absl::StatusOr<TraceReader> reader = TraceReader::Open(path);
+  REQUIRE(reader.ok());
+  for (int round = 0; round < 2; ++round) {
+    Recorder all;
+    CHECK(reader->Read(&all));
+    CHECK(all.steps.size() == 4);
+    CHECK(all.kernels.size() == 8);
+    CHECK(reader->chunks() == 4);
+    CHECK(reader->damages().count() == 1);
+    Recorder steps;
+    CHECK(reader->Read(&steps, nullptr, {FieldBit(v1::ChunkBody::kStepsFieldNumber)}));
+    CHECK(steps.steps.size() == 4);
+    CHECK(steps.kernels.empty());
+  }
+}
+
+TEST_CASE("a damaged header is told in every reading") {
+  std::string bytes = FourSteps().Bytes();
+  bytes[11] = '\x7F';  // the header's length
+  TemporaryFolder folder;
+  absl::StatusOr<TraceReader> reader = TraceReader::Open(folder.Write("t.gpuperf", bytes));
+  REQUIRE(reader.ok());
+  for (int round = 0; round < 2; ++round) {
+    Recorder rows;
+    CHECK(reader->Read(&rows));
+    CHECK(rows.steps.size() == 4);
+    REQUIRE(reader->damages().count() >= 1);
+    CHECK(reader->damages().kept()[0].what == "the file header is damaged");
+  }
+}
+
+TEST_CASE("a reading of chosen chunks begins at a checkpoint and ends with the last one") {
+  TraceBuilder builder;
+  for (uint32_t at = 0; at < 8; ++at) {
+    v1::ChunkBody body;
+    if (at % 4 == 0) AddDictionaries(&body);
+    AddKernels(&body, {{100 * at + 10, 100 * at + 90, 1, at + 1}});
+    builder.Chunk(body);
+  }
+  std::vector<size_t> offsets;
+  TemporaryFolder folder;
+  absl::StatusOr<TraceReader> reader = TraceReader::Open(folder.Write("t.gpuperf", builder.Bytes(true, &offsets)));
+  REQUIRE(reader.ok());
+  const auto offset = [&](size_t chunk) { return static_cast<uint64_t>(offsets[chunk]); };
+  const auto check = [&](uint64_t begin, const std::vector<uint64_t>& wanted, const std::vector<uint64_t>& read) {
+    TraceReader::Selection selection;
+    selection.parts.push_back({begin, wanted});
+    Recorder rows;
+    CHECK(reader->Read(&rows, nullptr, selection));
+    CHECK(rows.chunks == read);
+    CHECK(rows.kernels.size() == wanted.size());
+    CHECK(std::count(rows.kernel_names.begin(), rows.kernel_names.end(), "?") == 0);
+    CHECK(reader->damages().count() == 0);
+  };
+  check(0, {offset(0), offset(3)}, {offset(0), offset(1), offset(2), offset(3)});
+  check(0, {offset(1)}, {offset(0), offset(1)});
+  check(offset(4), {offset(4)}, {offset(4)});
+  check(offset(4), {offset(5), offset(7)}, {offset(4), offset(5), offset(6), offset(7)});
+  check(offset(4), {}, {});
+}
+
 TEST_CASE("reading stops when asked to") {
   TemporaryFolder folder;
   const std::string path = folder.Write("t.gpuperf", FourSteps().Bytes());

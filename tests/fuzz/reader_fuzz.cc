@@ -16,6 +16,8 @@
 #include "base/crc32c.h"
 #include "gpuperf/trace/v1/trace.pb.h"
 #include "reader/trace_reader.h"
+#include "tables/arrow.h"
+#include "tables/trace.h"
 
 namespace {
 
@@ -52,6 +54,33 @@ std::string FileAround(const std::string& body) {
   return file;
 }
 
+// Every table, whole and of a region that begins late, as a consumer of Arrow takes it.
+void ReadTables(const std::string& path) {
+  namespace tables = gpuperf::tables;
+  auto trace = tables::Trace::Open(path);
+  if (!trace.ok()) return;
+  for (const char* name : {"kernels", "copies", "memsets", "calls", "launches", "syncs", "allocations", "steps",
+                           "annotations", "marks", "counters", "losses", "outages", "clock_pairs"}) {
+    for (const bool late : {false, true}) {
+      tables::Filter filter;
+      if (late) {
+        using Point = gpuperf::analysis::TimePoint;
+        filter.region.time = {Point{Point::Origin::kEnd, -1'000}, std::nullopt};
+        filter.name = [](const std::string& text) { return text.size() % 2 == 0; };
+      }
+      const auto table = (*trace)->Load(name, filter, nullptr);
+      if (!table.ok()) continue;
+      ArrowArrayStream stream;
+      tables::ExportStream(*table, &stream);
+      ArrowSchema schema;
+      if (stream.get_schema(&stream, &schema) == 0) schema.release(&schema);
+      ArrowArray batch;
+      while (stream.get_next(&stream, &batch) == 0 && batch.release != nullptr) batch.release(&batch);
+      stream.release(&stream);
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -71,6 +100,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto summary = gpuperf::analysis::Summarize(path); summary.ok()) gpuperf::analysis::ToJson(*summary);
   gpuperf::analysis::DumpResult result;
   gpuperf::analysis::Dump(path, /*chunks_only=*/false, [](absl::string_view) { return true; }, &result).IgnoreError();
+  ReadTables(path);
   close(descriptor);
   return 0;
 }

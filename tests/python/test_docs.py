@@ -36,3 +36,32 @@ def test_every_make_target_of_the_pages_exists() -> None:
     targets = set(re.findall(r"make ([a-z-]+)", listed))
     named = {name for page in PAGES for name in re.findall(r"`make ([a-z-]+)", page.read_text())}
     assert named <= targets
+
+
+def test_the_page_names_every_column_of_a_table() -> None:
+    """As docs/python.md has them: `name`, with ? behind what may be unknown."""
+    pytest.importorskip("gpuperf._analysis")
+    from gpuperf import Trace
+
+    text = (ROOT / "docs" / "python.md").read_text().partition("### Columns")[2]
+    text = re.sub(r"`(\w+)_x`\? … `\w+_z`\?", r"`\1_x`? `\1_y`? `\1_z`?", text)
+    text = re.sub(r"\([^()]*\)", lambda found: found[0] if "value" in found[0] else "", text)  # explanations
+    text = re.sub(r" and `duration_ns`\?", "", text)  # told beside another column
+    rows = dict(re.findall(r"^\| (\S.*?) \| (.*) \|$", text, re.MULTILINE))
+    trace = Trace(ROOT / "tests" / "data" / "golden" / "format1.gpuperf")
+    for names, told in rows.items():
+        for group in re.findall(r"\*(\w+)\*", told):
+            rows[names] = rows[names].replace(f"*{group}*", rows[f"*{group}*"].partition(":")[0])
+    for name in trace.TABLES:
+        table = trace.table(name)
+        pyarrow = pytest.importorskip("pyarrow")
+        columns = {field.name: field.nullable for field in pyarrow.schema(table)}
+        (told,) = (rows[names] for names in rows if f"`{name}`" in names)
+        documented = {column: mark == "?" for column, mark in re.findall(r"`(\w+)`(\??)", told)}
+        columns.pop("duration_ns" if columns.get("duration_ns") else "", None)
+        if name == "allocations":
+            columns = dict(list(columns.items())[8:])
+            documented.pop("calls")
+        if name == "marks":
+            documented.pop("value")
+        assert documented == columns, name

@@ -28,7 +28,8 @@ ALLOWED: dict[str, set[str]] = {
     "session": {"gpuperf", "trace", "collector", "source", "cupti", "ring", "base"},
     "reader": {"base"},
     "analysis": {"reader", "base"},
-    "bindings": {"gpuperf", "analysis", "reader"},
+    "tables": {"analysis", "reader", "base"},
+    "bindings": {"gpuperf", "tables", "analysis", "reader"},
 }
 # "gpuperf" is csrc/include/gpuperf, the C interface; the generated schema has a prefix of its own.
 SCHEMA = "gpuperf/trace/v1/"
@@ -36,8 +37,8 @@ SCHEMA = "gpuperf/trace/v1/"
 # Outside header -> the only folders that may include it.
 OUTSIDE: dict[str, set[str]] = {
     r"protozero/": {"trace", "session"},
-    r"google/protobuf|gpuperf/trace/v1/": {"reader", "analysis", "bindings"},
-    r"absl/": {"reader", "analysis", "bindings"},
+    r"google/protobuf|gpuperf/trace/v1/": {"reader", "analysis", "tables", "bindings"},
+    r"absl/": {"reader", "analysis", "tables", "bindings"},
     r"pybind11/|Python\.h": {"bindings"},
     # libgpuperf.so is built without CUDA's headers: it knows CUPTI by record views and by dlsym.
     r"cuda|cupti|nvml|nvToolsExt|nvtx3/|generated_": set(),
@@ -102,5 +103,14 @@ def test_import_loads_neither_the_offline_half_nor_its_libraries() -> None:
     script = "import sys, gpuperf; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
     assert "gpuperf" in modules
-    unwanted = {"gpuperf._analysis", "gpuperf.report", "rich", "torch", "numpy", "google.protobuf"}
+    unwanted = {"gpuperf._analysis", "gpuperf.report", "gpuperf.tables", "rich", "torch", "numpy", "google.protobuf"}
+    assert unwanted.isdisjoint(modules)
+
+
+def test_reading_a_trace_loads_neither_the_runtime_half_nor_numpy() -> None:
+    golden = ROOT / "tests" / "data" / "golden" / "format1.gpuperf"
+    script = f"import sys, gpuperf; list(gpuperf.Trace({str(golden)!r}).kernels); print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
+    assert "gpuperf._analysis" in modules
+    unwanted = {"gpuperf._core", "gpuperf.api", "gpuperf.report", "rich", "torch", "numpy", "pyarrow"}
     assert unwanted.isdisjoint(modules)

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 import trace_decode  # noqa: E402
-from gpuperf import report  # noqa: E402
+from gpuperf import Trace, report  # noqa: E402
 
 BUILD = Path(os.environ.get("GPUPERF_TEST_BUILD", ROOT / "build" / "release"))
 CAPTURES = sorted((ROOT / "tests" / "data" / "captures").glob("*.gpcap*"))
@@ -122,3 +122,53 @@ def test_figures_are_equal(path: Path) -> None:
         busy = union(intervals)
         assert busy * 0.98 <= device["busy_ns"] <= busy * 1.0001 + 10
         assert device["busy_ns"] + device["opaque_ns"] + device["idle_ns"] == summary["span"]["captured_ns"]
+
+
+def test_tables_are_equal(path: Path) -> None:
+    decoded = trace_decode.read(path)
+    trace = Trace(path)
+    for name, key, begin, end in (
+        ("kernels", "begin_device_ns", "start", "end"),
+        ("copies", "begin_device_ns", "start", "end"),
+        ("memsets", "begin_device_ns", "start", "end"),
+        ("calls", "enter_host_ns", "enter", "exit"),
+    ):
+        table, expected = trace.table(name), getattr(decoded, name)
+        count = trace_decode.rows(expected)
+        unfinished = len(decoded.open_calls) if name == "calls" else 0
+        assert len(table) == count + unfinished
+        if not count:
+            continue
+        assert table[key][:count].tolist() == expected[begin].tolist()
+        assert table["duration_ns"][:count].tolist() == (expected[end] - expected[begin]).tolist()
+        assert table["correlation"][:count].tolist() == expected["correlation"].tolist()
+        names = table["symbol" if name == "kernels" else "name"].decode()[:count] if "name" in expected else []
+        assert [name or "" for name in names] == [
+            name.encode("utf-8", "surrogateescape").decode(errors="replace") for name in expected.get("name", [])
+        ]
+    calls = {int(id_): at for at, id_ in reversed(list(enumerate(decoded.calls["correlation"].tolist())))}
+    for kernel in trace.kernels:
+        at = calls.get(kernel.correlation)
+        if at is not None:
+            assert kernel.call_enter_host_ns == decoded.calls["enter"][at]
+            assert kernel.call_exit_host_ns == decoded.calls["exit"][at]
+    assert trace.complete == (decoded.clean and not decoded.lost())
+    assert [(step.index, step.end_host_ns) for step in trace.steps] == [
+        (step.get("index", 0), step["host_ns"]) for step in decoded.steps
+    ]
+
+
+def test_a_second_of_a_real_trace_is_that_second(path: Path) -> None:
+    trace = Trace(path)
+    for first, last in (("0ms", "300ms"), ("100ms", "101ms"), ("-50ms", None)):
+        part = trace.filter(time=(first, last))
+        whole = trace.kernels
+        begin = trace.begin_host_ns + int(first.removesuffix("ms")) * 10**6
+        if first.startswith("-"):
+            begin = trace.end_host_ns + int(first.removesuffix("ms")) * 10**6
+        end = trace.end_host_ns if last is None else trace.begin_host_ns + int(last.removesuffix("ms")) * 10**6
+        wanted = [row for row in whole if row.end_host_ns > begin and row.begin_host_ns < end]
+        # Times on the host clock are rounded down, so a row at an edge may be on either side of it here.
+        found = set(part.kernels)
+        assert {row for row in wanted if row.end_host_ns > begin + 1 and row.begin_host_ns < end - 1} <= found
+        assert found <= {row for row in whole if row.end_host_ns >= begin and row.begin_host_ns <= end}

@@ -152,7 +152,9 @@ def test_json_has_exact_integers_and_null_for_what_is_not_known(pb, tmp_path, ca
         "copies": 1,
         "bytes": 24_000_000,
         "total_ns": 1_000_000,
+        "whole_ns": 1_000_000,
         "bytes_per_second": 24_000_000_000,
+        "link_bytes_per_second": None,
     }
     assert trace["waits"] == [
         {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from gpuperf.report.traces import Summary, TraceError, dump, select, summary
+from gpuperf.errors import TraceError
+from gpuperf.report.traces import Summary, dump, select, summary
 
 __all__ = ["Summary", "TraceError", "dump", "select", "summary"]

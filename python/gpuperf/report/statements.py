@@ -49,6 +49,24 @@ def idle(trace: Summary) -> Iterator[str]:
         yield text
 
 
+def region(trace: Summary) -> Iterator[str]:
+    """What the tables are restricted to, if they are."""
+    told = trace["region"]
+    if told is None:
+        return
+    ways = []
+    if told["steps"]:
+        begin, end = (told["steps"][key] for key in ("begin", "end"))
+        ways.append(f"steps {'' if begin is None else begin}:{'' if end is None else end}")
+    if told["annotation"] is not None:
+        ways.append(f"annotation {told['annotation']}")
+    if told["time"]:
+        ways.append("time")
+    first, last = (_since_start(trace, told[key]) for key in ("begin_host_ns", "end_host_ns"))
+    text = f"Only {' and '.join(ways)}: {units.duration(told['ns'])}, {first} to {last}"
+    yield text if told["intervals"] == 1 else f"{text}, in {units.count(told['intervals'])} intervals"
+
+
 def completeness(trace: Summary) -> Iterator[str]:
     """What is missing, one clause each; "nothing lost" if nothing is known to be."""
     facts = trace["completeness"]

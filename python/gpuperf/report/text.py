@@ -65,6 +65,8 @@ def _title(trace: Summary) -> str:
 
 def _show_one(out: Console, trace: Summary, top: int, *, full_names: bool) -> None:
     style = "green" if trace["completeness"]["complete"] else "yellow"
+    for sentence in statements.region(trace):
+        _say(out, f"{sentence}.", "bold")
     head, *others = statements.idle(trace)
     clauses = list(statements.completeness(trace))
     _say(out, f"{head}; {clauses[0]}.", "bold")
@@ -78,8 +80,10 @@ def _show_one(out: Console, trace: Summary, top: int, *, full_names: bool) -> No
 
     _show_steps(out, trace)
     _show_devices(out, trace)
+    _show_streams(out, trace, top)
     _show_kernels(out, trace, top, full_names=full_names)
     _show_copies(out, trace)
+    _show_copy_sizes(out, trace)
     _show_waits(out, trace, top)
     _show_annotations(out, trace, top)
     _show_cost(out, trace)
@@ -156,7 +160,8 @@ def _show_steps(out: Console, trace: Summary) -> None:
     durations = steps["durations"]
     if not steps["count"]:
         out.print()
-        _say(out, "No steps: call gpuperf.step() at the end of each to see them here.", "dim")
+        whole = "No steps: call gpuperf.step() at the end of each to see them here."
+        _say(out, whole if trace["region"] is None else "No step ends in this part of the run.", "dim")
         return
     columns = [Column("count"), Column("p50"), Column("p95", 2), Column("p99"), Column("max", 1)]
     row = [units.count(steps["count"])]
@@ -201,6 +206,33 @@ def _show_devices(out: Console, trace: Summary) -> None:
     show(out, "GPU time (busy: any kernel, copy or memory set is running)", columns, rows)
 
 
+def _show_streams(out: Console, trace: Summary, top: int) -> None:
+    streams = trace["streams"]
+    columns = [
+        Column("GPU"),
+        Column("context", 3),
+        Column("stream"),
+        Column("priority", 6),
+        Column("busy"),
+        Column("share", 1),
+        Column("kernels"),
+        Column("copies", 4),
+        Column("memory sets", 5),
+    ]
+    rows = [
+        [
+            *(units.count(stream[key]) for key in ("device", "context", "stream", "priority")),
+            units.duration(stream["busy_ns"]),
+            units.share(stream["busy_ns"], trace["span"]["captured_ns"]),
+            f"{units.count(stream['kernels'])} in {units.duration(stream['kernel_ns'])}",
+            f"{units.count(stream['copies'])} in {units.duration(stream['copy_ns'])}",
+            f"{units.count(stream['memsets'])} in {units.duration(stream['memset_ns'])}",
+        ]
+        for stream in _top(streams, top)
+    ]
+    show(out, _headline("Streams by work", len(rows), len(streams)), columns, rows)
+
+
 def _show_kernels(out: Console, trace: Summary, top: int, *, full_names: bool) -> None:
     kernels = trace["kernels"]
     columns = [
@@ -236,6 +268,7 @@ def _show_copies(out: Console, trace: Summary) -> None:
         Column("bytes"),
         Column("time", 1),
         Column("bandwidth"),
+        Column("of the link", 3),
     ]
     rows = [
         [
@@ -246,6 +279,7 @@ def _show_copies(out: Console, trace: Summary) -> None:
             units.size(copies["bytes"]),
             units.duration(copies["total_ns"]),
             units.bandwidth(copies["bytes_per_second"]),
+            _link_share(copies),
         ]
         for copies in trace["copies"]
     ]
@@ -258,10 +292,51 @@ def _show_copies(out: Console, trace: Summary) -> None:
             units.size(memsets["bytes"]),
             units.duration(memsets["total_ns"]),
             units.bandwidth(memsets["bytes_per_second"]),
+            "",
         ]
         for memsets in trace["memsets"]
     ]
     show(out, "Copies and memory sets", columns, rows)
+
+
+def _show_copy_sizes(out: Console, trace: Summary) -> None:
+    columns = [
+        Column("direction", is_name=True),
+        Column("size"),
+        Column("count"),
+        Column("bytes", 2),
+        Column("time", 1),
+        Column("bandwidth"),
+        Column("of the link", 3),
+    ]
+    rows = [
+        [
+            sizes["direction"],
+            _sizes(sizes["least_bytes"], sizes["below_bytes"]),
+            units.count(sizes["operations"]),
+            units.size(sizes["bytes"]),
+            units.duration(sizes["total_ns"]),
+            units.bandwidth(sizes["bytes_per_second"]),
+            _link_share(sizes),
+        ]
+        for sizes in trace["copy_sizes"]
+    ]
+    show(out, "Copies by size", columns, rows)
+
+
+def _sizes(least: int, below: int | None) -> str:
+    if below is None:
+        return f"≥ {units.binary(least)}"
+    return f"{units.binary(least)} – {units.binary(below)}" if least else f"< {units.binary(below)}"
+
+
+def _link_share(figures: dict[str, Any]) -> str:
+    """Of the most that PCIe carries in that direction; nothing where no link to the host is crossed."""
+    if figures["direction"] not in ("h2d", "d2h", "h2a", "a2h"):
+        return ""
+    if figures["link_bytes_per_second"] is None:
+        return "unknown"
+    return units.share(figures["bytes_per_second"], figures["link_bytes_per_second"])
 
 
 def _show_waits(out: Console, trace: Summary, top: int) -> None:

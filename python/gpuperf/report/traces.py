@@ -8,29 +8,27 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gpuperf.errors import GpuperfError
+from gpuperf import _reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import ModuleType
+
+    from gpuperf.regions import Region
 
 Summary: TypeAlias = dict[str, Any]  # one element of "traces" in docs/report.md
 
 _PART = re.compile(r"(?P<first>.+)\.\d{4}")
 
 
-class TraceError(GpuperfError, ValueError):
-    """A file that cannot be read, is no trace, or was made by a newer gpuperf."""
-
-    exit_code = 3
-
-
-def summary(path: str | os.PathLike[str], progress: Callable[[int], object] | None = None) -> Summary:
-    """Reads a trace (with all its parts) and sums it up.
+def summary(
+    path: str | os.PathLike[str], progress: Callable[[int], object] | None = None, region: Region | None = None
+) -> Summary:
+    """Reads a trace (with all its parts), or a region of it, and sums it up.
 
     Args:
         path: the trace's first file.
         progress: told the number of bytes read so far, again and again.
+        region: what gpuperf.regions.region tells.
 
     Returns:
         The object that docs/report.md defines: times in ns, exact integers, None for what is not known.
@@ -38,12 +36,10 @@ def summary(path: str | os.PathLike[str], progress: Callable[[int], object] | No
     Raises:
         TraceError: the file cannot be read, is no trace, or was made by a newer gpuperf. Damage inside a trace is no
             error: see `completeness` in the result.
+        RegionError: the trace has no such region.
     """
-    native = _native()
-    try:
-        return dict(json.loads(native.summary_json(os.fsencode(path), progress)))
-    except native.TraceError as error:
-        raise TraceError(str(error)) from None
+    with _reader.errors():
+        return dict(json.loads(_reader.native().summary_json(os.fsencode(path), progress, region or None)))
 
 
 def dump(path: str | os.PathLike[str], write: Callable[[str], object], *, chunks_only: bool = False) -> bool:
@@ -55,11 +51,8 @@ def dump(path: str | os.PathLike[str], write: Callable[[str], object], *, chunks
     Raises:
         TraceError: as `summary`.
     """
-    native = _native()
-    try:
-        return bool(native.dump(os.fsencode(path), write, chunks_only=chunks_only))
-    except native.TraceError as error:
-        raise TraceError(str(error)) from None
+    with _reader.errors():
+        return bool(_reader.native().dump(os.fsencode(path), write, chunks_only=chunks_only))
 
 
 def select(paths: Sequence[str]) -> list[str]:
@@ -80,9 +73,3 @@ def _select(paths: Sequence[str]) -> Iterator[str]:
             continue
         seen.add(absolute)
         yield path
-
-
-def _native() -> ModuleType:
-    from gpuperf import _analysis
-
-    return _analysis

@@ -28,6 +28,12 @@ def size(value: int | None) -> str:
     return _scaled(value, ((1_000, "kB"), (1_000_000, "MB"), (1_000_000_000, "GB"), (1_000_000_000_000, "TB")))
 
 
+def binary(value: int) -> str:
+    """65536 → "64 KiB": a limit of a class of sizes, a power of two."""
+    scale = max((value.bit_length() - 1) // 10, 0)
+    return f"{value >> 10 * scale} {('B', 'KiB', 'MiB', 'GiB')[min(scale, 3)]}"
+
+
 def bandwidth(bytes_per_second: int | None) -> str:
     """24600000000 → "24.6 GB/s"."""
     return UNKNOWN if bytes_per_second is None else f"{size(bytes_per_second)}/s"
