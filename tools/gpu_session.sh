@@ -93,7 +93,7 @@ stage_stress() { measure memory real_trace overhead --workload stress ${OVERHEAD
 # shellcheck disable=SC2086
 stage_gpt2() { measure overhead --workload gpt2 ${OVERHEAD_ARGS:-}; }
 stage_tail() { measure tail --time-limit "$((limit - 60))"; }
-stage_bench() { measure ring collector callback import_time trace_size; }
+stage_bench() { measure ring collector callback import_time trace_size reader; }
 
 write_page() {
   local benches=() file

@@ -104,7 +104,7 @@ def test_what_cannot_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
     for name in ("memory", "overhead", "real_trace"):
         monkeypatch.setattr(overhead, name, missing)
-    for name in ("native", "import_time", "trace_size"):
+    for name in ("native", "import_time", "reader", "trace_size"):
         monkeypatch.setattr(run, name, missing)
     assert start(monkeypatch, "memory") == 6
     assert "memory: not run: PyTorch sees no GPU" in capsys.readouterr().out
