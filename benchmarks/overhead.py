@@ -1,4 +1,4 @@
-"""What capture costs a training: `overhead`, `tail`, `memory` and the size of a real trace. Needs a GPU."""
+"""What capture costs: `overhead`, `tail`, `graphs`, `memory` and the size of a real trace. Needs a GPU."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,8 @@ from figures import Row, row
 from paired import Block, Ratio, compare, palindromes, quantile
 
 TRAINING = Path(__file__).with_name("training.py")
+REPLAY = Path(__file__).with_name("graph_replay.py")
+GRAPH_REPLAYS = 300
 MEGABYTE = 1e6
 FEWEST_RATIOS = 20
 TAIL_STEPS = 5000
@@ -64,12 +67,12 @@ def rows_of(name: str, ratio: Ratio) -> list[Row]:
 
 
 class Server:
-    """A training process that runs blocks when told to."""
+    """A process that runs blocks of a mode when told to."""
 
-    def __init__(self, workload: str, mode: str) -> None:
+    def __init__(self, mode: str, script: Path, *arguments: str) -> None:
         self.mode = mode
         self._process = subprocess.Popen(
-            [sys.executable, str(TRAINING), "server", workload, mode],
+            [sys.executable, str(script), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -89,6 +92,8 @@ class Server:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        if error is None and self._process.returncode != 0:
+            raise RuntimeError(f"the {self.mode} process ended with {self._process.returncode}")
 
     def block(self, steps: int) -> Block:
         """Runs one block."""
@@ -108,22 +113,19 @@ class Server:
         return line.strip()
 
 
-def take_turns(workload: str, modes: Sequence[str], units: int, steps: int, time_limit: float) -> list[Block]:
+def take_turns(
+    modes: Sequence[str], make: Callable[[str], Server], units: int, steps: int, time_limit: float
+) -> list[Block]:
     """Blocks of modes that live in a process each, one process at a time."""
     deadline = time.monotonic() + time_limit
     blocks: list[Block] = []
-    servers: dict[str, Server] = {}
-    try:
-        for mode in modes:
-            servers[mode] = Server(workload, mode)
+    with ExitStack() as stack:
+        servers = {mode: stack.enter_context(make(mode)) for mode in modes}
         for at, mode in enumerate(palindromes(modes, units)):
             if at % (2 * len(modes)) == 0 and at and time.monotonic() > deadline:
                 blocks.append(servers[modes[0]].block(steps))
                 break
             blocks.append(servers[mode].block(steps))
-    finally:
-        for server in servers.values():
-            server.__exit__(None, None, None)
     return blocks
 
 
@@ -153,7 +155,11 @@ def overhead(
         rows.append(row(f"{name}.ratios", to_baseline.blocks, "ratios", better="higher", bar=FEWEST_RATIOS))
         rows.append(row(f"{name}.lost", answer["gpuperf"]["lost"], "records", bar=0))
         for mode in ("profiler-cuda", "profiler-cpu-cuda") if profiler_units else ():
-            taken = take_turns(workload, ("none", mode), profiler_units, steps, time_limit)
+
+            def server(mode: str, workload: str = workload) -> Server:
+                return Server(mode, TRAINING, "server", workload, mode)
+
+            taken = take_turns(("none", mode), server, profiler_units, steps, time_limit)
             rows += rows_of(f"{name}.torch_{mode.replace('-', '_')}_vs_none", compare(taken, mode, "none"))
     return rows
 
@@ -175,6 +181,20 @@ def tail(time_limit: float, keep: Path | None = None) -> list[Row]:
         *(row(f"tail.gpt2.p50.{mode}", quantile(seconds, 0.5) * 1e3, "ms") for mode, seconds in steps.items()),
         row("tail.gpt2.steps_each", fewest, "steps", better="higher", bar=TAIL_STEPS),
     ]
+
+
+def graphs(units: int) -> list[Row]:
+    """A replay of a CUDA graph of 200 kernels, recorded node by node and as a whole, ÷ one without CUPTI."""
+    require_gpu()
+    modes = ("none", "node", "graph")
+    taken = take_turns(modes, lambda mode: Server(mode, REPLAY, mode), units, GRAPH_REPLAYS, float("inf"))
+    rows: list[Row] = []
+    for mode in modes:
+        medians = [block.median for block in taken if block.mode == mode]
+        rows.append(row(f"graphs.replay.{mode}", quantile(medians, 0.5) * 1e6, "us"))
+    for mode in modes[1:]:
+        rows += rows_of(f"graphs.{mode}_vs_none", compare(taken, mode, "none"))
+    return rows
 
 
 @cache

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures gpuperf and prints one table: python benchmarks/run.py [NAME…] [--json FILE].
 
-Without a GPU: trace_size, ring, collector, reader, callback, import_time. With one also: overhead, tail, memory,
-real_trace.
+Without a GPU: trace_size, ring, collector, reader, callback, import_time. With one also: overhead, graphs, tail,
+memory, real_trace.
 Without names all that this machine can run is run, `tail` (8 minutes) excepted. What the figures mean and how they are
 taken: benchmarks/README.md. Exit code: 0 every bar is reached, 1 one is missed or a benchmark failed, 2 usage, 6 a
 benchmark that was asked for by name cannot run here.
@@ -78,7 +78,9 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run (default: all but tail)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.add_argument("--workload", action="append", choices=("stress", "gpt2"), help="of overhead (default: both)")
-    parser.add_argument("--units", type=int, default=12, help="overhead: units of A B C C B A (default: %(default)s)")
+    parser.add_argument(
+        "--units", type=int, default=12, help="overhead, graphs: units of A B C C B A (default: %(default)s)"
+    )
     parser.add_argument("--steps", type=int, default=30, help="overhead: steps per block (default: %(default)s)")
     parser.add_argument("--profiler-units", type=int, default=4, help="units for torch.profiler (default: %(default)s)")
     parser.add_argument("--time-limit", type=float, default=500, help="seconds per measurement (default: %(default)s)")
@@ -101,6 +103,7 @@ def main() -> int:
         "memory": overhead.memory,
         "real_trace": overhead.real_trace,
         "overhead": overhead_rows,
+        "graphs": lambda: overhead.graphs(options.units),
         "tail": lambda: overhead.tail(options.time_limit, options.keep),
     }
     unknown = [name for name in options.names if name not in benchmarks]

@@ -89,7 +89,7 @@ measure() {
 }
 
 # shellcheck disable=SC2086
-stage_stress() { measure memory real_trace overhead --workload stress ${OVERHEAD_ARGS:-}; }
+stage_stress() { measure memory real_trace graphs overhead --workload stress ${OVERHEAD_ARGS:-}; }
 # shellcheck disable=SC2086
 stage_gpt2() { measure overhead --workload gpt2 ${OVERHEAD_ARGS:-}; }
 stage_tail() { measure tail --time-limit "$((limit - 60))"; }

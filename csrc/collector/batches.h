@@ -216,6 +216,12 @@ struct OpaqueInterval {
   uint32_t graph_id;
 };
 
+// What is recorded from host_ns on.
+struct LevelChange {
+  uint64_t host_ns;
+  uint8_t level;  // schema Level
+};
+
 struct Outage {
   uint8_t reason;  // schema OutageReason
   uint64_t begin_ns;
@@ -252,6 +258,7 @@ struct Batches {
   std::vector<Loss> losses;
   std::vector<Outage> outages;
   std::vector<OpaqueInterval> opaque_intervals;
+  std::vector<LevelChange> level_changes;
   SelfCost self_cost;
   std::string run_info;  // serialised RunInfo; "" = unchanged
 

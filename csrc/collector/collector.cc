@@ -27,6 +27,9 @@ constexpr size_t kMaxKernels = 65536;
 constexpr size_t kMaxCallSites = 65536;
 constexpr size_t kMaxStrings = 65536;
 constexpr size_t kMaxStreams = 4096;
+// Schema Level.
+constexpr uint8_t kLevelFull = 1;
+constexpr uint8_t kLevelGraph = 3;
 // What a batch with rows adds to a chunk, with the definition of its stream.
 constexpr size_t kBatchBytes = 40;
 
@@ -81,6 +84,10 @@ Collector::Collector(const cupti::Api& api, ChunkSink& sink, const CollectorOpti
   start_ns_ = last_cut_ns_ = base::NowNs();
   start_ticks_ = base::Ticks();
   context_.batches.begin_ns = start_ns_;
+  if (options_.graph_level_end != nullptr) {
+    graph_level_ = true;
+    context_.batches.level_changes.push_back({start_ns_, kLevelGraph});
+  }
   Discard(options_.refused_buffers);  // late callbacks and late buffers of an earlier session
   for (ring::ThreadState* state = ring::All(); state != nullptr; state = state->next) {
     const auto relaxed = std::memory_order_relaxed;
@@ -179,6 +186,7 @@ size_t Collector::Poll() {
   while (ring::Pool().Next(&buffer)) buffers_.push_back(buffer);
   DrainRings();
   TakeLosses();
+  FollowGraphLevel();
   const size_t buffers = buffers_.size();
   for (const ring::ActivityBuffer& filled : buffers_) {
     if (filled.valid != 0) {
@@ -232,6 +240,16 @@ void Collector::ListNew() {
         {range.begin_ns, 0, context_.LabelOf(MarkerSource::kNvtxStartEnd, range.domain, range.attributes, range.name),
          range.thread_iid});
   });
+}
+
+void Collector::FollowGraphLevel() {
+  const uint64_t end = graph_level_ ? options_.graph_level_end->load(std::memory_order_acquire) : 0;
+  if (end == 0) return;
+  graph_level_ = false;
+  context_.batches.level_changes.push_back({context_.clock.ToNs(end), kLevelFull});
+  base::Log(base::LogLevel::kWarning,
+            "a CUDA graph from before this session was launched, which CUPTI can only record node by node: so are all "
+            "graphs from now on (--graphs graph wants the session to start before graphs are instantiated)");
 }
 
 void Collector::TakeLosses() {
@@ -333,6 +351,7 @@ void Collector::Cut() {
   batches.losses.clear();
   batches.outages.clear();
   batches.opaque_intervals.clear();
+  batches.level_changes.clear();
   if (written || failed) batches.run_info.clear();
   batches.events = 0;
   batches.opened = false;

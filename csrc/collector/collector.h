@@ -43,6 +43,8 @@ class ChunkSink {
 struct CollectorOptions {
   uint64_t (*flush_cpu_ns)() = nullptr;       // CPU time of the flush thread so far
   ring::LossCell* refused_buffers = nullptr;  // counts of the activity source
+  // Set: CUDA graphs are recorded as a whole until the base::Stamp() that comes to stand there.
+  const std::atomic<uint64_t>* graph_level_end = nullptr;
 };
 
 class Collector {
@@ -74,6 +76,7 @@ class Collector {
   void GiveUp(const char* why) noexcept;
   void DrainRings();
   void ListNew();
+  void FollowGraphLevel();
   void TakeLosses();
   void Cut();
   void CheckJoins(bool last);
@@ -96,6 +99,7 @@ class Collector {
   uint64_t start_ticks_ = 0;
   uint64_t last_cut_ns_ = 0;
   size_t resource_names_seen_ = 0;
+  bool graph_level_ = false;  // the last level change said so
   uint64_t callbacks_at_start_ = 0;
   uint64_t sampled_callbacks_at_start_ = 0;
   uint64_t sampled_ticks_at_start_ = 0;

@@ -15,6 +15,11 @@ namespace gpuperf::cupti {
 // CUpti_CallbackDomain values. (The schema's CallDomain numbers them the other way round.)
 inline constexpr uint32_t kDriverDomain = 1;
 inline constexpr uint32_t kRuntimeDomain = 2;
+inline constexpr uint32_t kResourceDomain = 3;
+// Callback ids of that domain.
+inline constexpr uint32_t kGraphExecCreateStarting = 17;
+inline constexpr uint32_t kGraphExecCreated = 18;
+inline constexpr uint32_t kGraphExecDestroying = 19;
 
 // Same values as the schema's CallKind.
 enum class CallKind : uint8_t {

@@ -184,6 +184,21 @@ inline constexpr uint32_t kSiteExit = 1;
 static_assert(offsetof(CallbackData, params) == 16 && offsetof(CallbackData, symbol_name) == 32);
 static_assert(offsetof(CallbackData, context_id) == 48 && offsetof(CallbackData, correlation) == 64);
 
+// What a resource callback of a graph carries.
+struct GraphData {
+  uint64_t graph, original_graph;
+  uint64_t node, original_node;
+  uint32_t node_type;
+  uint32_t padding;
+  uint64_t dependency;
+  uint64_t exec;
+};
+struct ResourceData {
+  void* context;
+  uint64_t handle;
+  const GraphData* graph;
+};
+
 // Bytes of one record of each kind in the loaded library; 0 = kind unknown to it.
 using RecordSizes = std::array<uint32_t, 64>;
 

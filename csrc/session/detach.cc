@@ -73,7 +73,9 @@ Detachment DetachCupti(const Driver& driver, const cupti::Api& api, cupti::Subsc
   const bool done = base::RunBounded("gpuperf-detach", limit_ms, [=, &driver, &api] {
     const source::MuteThisThread mute;
     DisableActivity(api);
-    api.ActivityFlushAll(idle ? kFlushForced : kFlushFinished);
+    // Of a busy GPU, too: it does not wait, brings what is finished, and what is not comes without times and is
+    // counted.
+    api.ActivityFlushAll(kFlushForced);
     api.ActivityGetNumDroppedRecords(nullptr, 0, &result->dropped);
     PromiseZeroedBuffers(api, false);
     if (idle && finalize) {
@@ -96,7 +98,6 @@ void PromiseZeroedBuffers(const cupti::Api& api, bool promise) {
 
 void DisableActivity(const cupti::Api& api) {
   for (const uint32_t kind : cupti::kTracedKinds) api.ActivityDisable(kind);
-  api.ActivityDisable(cupti::kGraphTraceKind);
 }
 
 }  // namespace gpuperf::session

@@ -38,7 +38,7 @@ Detachment DetachCupti(const Driver& driver, const cupti::Api& api, cupti::Subsc
 // so it must be taken back: the next client's buffers may not be.
 void PromiseZeroedBuffers(const cupti::Api& api, bool promise);
 
-// Every kind that a session records.
+// Every kind of single operations.
 void DisableActivity(const cupti::Api& api);
 
 }  // namespace gpuperf::session

@@ -34,6 +34,7 @@
 #include "source/active.h"
 #include "source/activity_source.h"
 #include "source/call_source.h"
+#include "source/graph_level.h"
 #include "source/marker_source.h"
 #include "trace/trace_writer.h"
 
@@ -200,9 +201,10 @@ gpuperf_status EnableActivity(Process& process, Capture& capture) {
     if (result == cupti::kSuccess) result = api.ActivityEnable(kind);
   }
   if (result == cupti::kSuccess && capture.options.graphs == "graph") {
-    result = api.ActivityEnable(cupti::kGraphTraceKind);
+    result = source::BeginGraphLevel(api, capture.subscriber);
   }
   if (result == cupti::kSuccess) return GPUPERF_OK;
+  source::EndGraphLevel(api);
   DisableActivity(api);
   PromiseZeroedBuffers(api, false);
   return Refuse(process, GPUPERF_UNAVAILABLE,
@@ -319,6 +321,7 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
   collector::CollectorOptions collector_options;
   collector_options.flush_cpu_ns = FlushThread::CpuNs;
   collector_options.refused_buffers = &source::RefusedBuffers();
+  if (options.graphs == "graph") collector_options.graph_level_end = &source::GraphLevelFallback();
   capture->collector = std::make_unique<collector::Collector>(*capture->api, *capture->sink, collector_options);
   Capture* running = capture.get();
   capture->flush = std::make_unique<FlushThread>(*capture->api, static_cast<uint32_t>(options.flush_ms),
@@ -342,6 +345,7 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
     capture->collector->Start();
     capture->flush->Start();
   } catch (...) {  // the kernel has no thread for us: leave no trace of the attempt
+    source::EndGraphLevel(*capture->api);
     source::SetActive(false);
     DisableActivity(*capture->api);
     PromiseZeroedBuffers(*capture->api, false);
@@ -409,8 +413,15 @@ void Release(Process& process, Capture& capture) {
   }
   if (gpu == GpuState::kEnding) return;
   EmitClocks(api);
+  source::EndGraphLevel(api);  // while launches are still looked at
   source::SetActive(false);
-  const bool finalize = options.finalize && api.version > kFinalizeUnsafeUpTo;
+  const bool finalize = options.finalize && api.version > kFinalizeUnsafeUpTo && !source::GraphsNeedCupti();
+  if (options.finalize && source::GraphsNeedCupti()) {
+    Log(LogLevel::kWarning,
+        "CUPTI stays attached: this process has CUDA graphs that were recorded as a whole (--graphs graph) and would "
+        "not "
+        "survive its end; the speed comes back with --graphs node only");
+  }
   const Detachment detachment =
       DetachCupti(*capture.driver, api, capture.subscriber, gpu == GpuState::kIdle, finalize, options.stop_wait_ms);
   if (detachment.dropped != 0) source::EmitCuptiDropped(detachment.dropped);

@@ -14,6 +14,7 @@
 #include "ring/thread_state.h"
 #include "source/active.h"
 #include "source/capture_tracker.h"
+#include "source/graph_level.h"
 
 namespace gpuperf::source {
 
@@ -137,6 +138,7 @@ void Enter(ThreadState* thread, const CallDescriptor& call, uint32_t domain, uin
   if (open.active && open.correlation == data->correlation) return;  // part of the call around it
   const uint64_t now = base::Stamp();
   open = {true, false, domain, cbid, data->correlation};
+  if (call.kind == CallKind::kGraphLaunch) BeforeGraphLaunch(ReadOr0(data->params, call.handle));
   if (call.unloads_module) g_symbol_epoch.fetch_add(1, std::memory_order_relaxed);
   if (call.kind == CallKind::kLaunch && data->symbol_name != nullptr) DefineSymbol(thread, data->symbol_name, now);
 
@@ -230,7 +232,10 @@ const CallDescriptor& WithoutParameters(CallKind kind) noexcept {
 
 void Dispatch(ThreadState* thread, uint32_t domain, uint32_t cbid, const CallbackData* data) noexcept {
   const CallDescriptor* call = Find(domain, cbid);
-  if (call == nullptr) return;
+  if (__builtin_expect(call == nullptr, 0)) {
+    if (domain == cupti::kResourceDomain) OnGraphResource(cbid, data);
+    return;
+  }
   if (__builtin_expect(data->params == nullptr, 0)) call = &WithoutParameters(call->kind);
   if (data->site == cupti::kSiteEnter) {
     Enter(thread, *call, domain, cbid, data);

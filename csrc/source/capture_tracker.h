@@ -8,53 +8,14 @@
 #ifndef GPUPERF_SOURCE_CAPTURE_TRACKER_H_
 #define GPUPERF_SOURCE_CAPTURE_TRACKER_H_
 
-#include <array>
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
-#include <thread>
 
 #include "ring/event_record.h"
+#include "source/small_set.h"
+#include "source/turn.h"
 
 namespace gpuperf::source {
-
-// A lock-free set of few 64-bit values. 0 marks a free slot and is never in it.
-template <size_t kCapacity>
-class SmallSet {
- public:
-  // False: there is no room, or the value is 0.
-  bool Insert(uint64_t value) noexcept {
-    if (value == 0) return false;
-    if (Contains(value)) return true;
-    for (auto& slot : slots_) {
-      uint64_t none = 0;
-      if (slot.compare_exchange_strong(none, value, std::memory_order_relaxed)) return true;
-    }
-    return false;
-  }
-  bool Contains(uint64_t value) const noexcept {
-    if (value == 0) return false;
-    for (const auto& slot : slots_) {
-      if (slot.load(std::memory_order_relaxed) == value) return true;
-    }
-    return false;
-  }
-  void Erase(uint64_t value) noexcept {
-    // All of them: two threads that insert at once may leave it twice.
-    for (auto& slot : slots_) {
-      uint64_t expected = value;
-      if (slot.load(std::memory_order_relaxed) == value) {
-        slot.compare_exchange_strong(expected, 0, std::memory_order_relaxed);
-      }
-    }
-  }
-  void Clear() noexcept {
-    for (auto& slot : slots_) slot.store(0, std::memory_order_relaxed);
-  }
-
- private:
-  std::array<std::atomic<uint64_t>, kCapacity> slots_{};
-};
 
 class CaptureTracker {
  public:
@@ -104,20 +65,6 @@ class CaptureTracker {
   }
 
  private:
-  // Without it the end of the last capture would clear away what begins at that moment on another stream.
-  class Turn {
-   public:
-    explicit Turn(std::atomic_flag& taken) noexcept : taken_(taken) {
-      while (taken_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
-    }
-    ~Turn() { taken_.clear(std::memory_order_release); }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-   private:
-    std::atomic_flag& taken_;
-  };
-
   void Clear() noexcept {
     captures_.store(0, std::memory_order_relaxed);
     overflowed_.store(false, std::memory_order_relaxed);
@@ -129,7 +76,7 @@ class CaptureTracker {
     if (!streams_.Insert(stream)) overflowed_.store(true, std::memory_order_relaxed);
   }
 
-  std::atomic_flag turn_ = ATOMIC_FLAG_INIT;
+  std::atomic_flag turn_ = ATOMIC_FLAG_INIT;  // else the end of the last capture would clear away what begins meanwhile
   std::atomic<int64_t> captures_{0};
   std::atomic<bool> overflowed_{false};
   std::atomic<bool> mixed_{false};  // one of several captures has ended: whose streams are left is not known

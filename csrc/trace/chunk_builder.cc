@@ -309,6 +309,12 @@ void AddSelf(pbf_builder<Body>& body, const Batches& batches, uint64_t written_b
     Put(row, F::kEndHostNs, outage.end_ns);
     if (!outage.detail.empty()) row.add_string(F::kDetail, base::ValidUtf8(outage.detail));
   }
+  for (const collector::LevelChange& change : batches.level_changes) {
+    using F = fields::LevelChange;
+    pbf_builder<F> row(body, Body::kLevelChanges);
+    Put(row, F::kHostNs, change.host_ns);
+    Put(row, F::kLevel, change.level);
+  }
   for (const collector::OpaqueInterval& opaque : batches.opaque_intervals) {
     using F = fields::OpaqueInterval;
     pbf_builder<F> row(body, Body::kOpaqueIntervals);

@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "catch.h"
+#include "cupti/call_table.h"
 #include "cupti/records.h"
 
 namespace {
@@ -110,6 +111,16 @@ SAME(GraphTraceRecord, device, CUpti_ActivityGraphTrace2, deviceId);
 SAME(GraphTraceRecord, graph_id, CUpti_ActivityGraphTrace2, graphId);
 SAME(GraphTraceRecord, context, CUpti_ActivityGraphTrace2, contextId);
 SAME(GraphTraceRecord, stream, CUpti_ActivityGraphTrace2, streamId);
+
+SAME(GraphData, graph, CUpti_GraphData, graph);
+SAME(GraphData, exec, CUpti_GraphData, graphExec);
+SAME(ResourceData, context, CUpti_ResourceData, context);
+SAME(ResourceData, handle, CUpti_ResourceData, resourceHandle);
+SAME(ResourceData, graph, CUpti_ResourceData, resourceDescriptor);
+static_assert(cupti::kResourceDomain == CUPTI_CB_DOMAIN_RESOURCE);
+static_assert(cupti::kGraphExecCreateStarting == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING);
+static_assert(cupti::kGraphExecCreated == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED);
+static_assert(cupti::kGraphExecDestroying == CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING);
 
 SAME(PeerMemcpyRecord, kind, CUpti_ActivityMemcpyPtoP4, kind);
 SAME(PeerMemcpyRecord, copy_kind, CUpti_ActivityMemcpyPtoP4, copyKind);

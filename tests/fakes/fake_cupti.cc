@@ -328,6 +328,12 @@ int FakeCupti::Callback(uint32_t domain, uint32_t cbid, const CUpti_CallbackData
   subscriber->callback(subscriber->user_data, static_cast<CUpti_CallbackDomain>(domain), cbid, &copy);
   place = outer;
   ++callbacks_;
+  // No graph of a replay was instantiated before our eyes.
+  const char* name = api && data.callbackSite == CUPTI_API_ENTER ? cupti::CallName(domain, cbid) : nullptr;
+  if (name != nullptr && std::strstr(name, "GraphLaunch") != nullptr &&
+      kind_enabled_[CUPTI_ACTIVITY_KIND_GRAPH_TRACE]) {
+    Violation("a graph that was instantiated without GRAPH_TRACE is launched while the kind is on: CUDA would crash");
+  }
   return 1;
 }
 

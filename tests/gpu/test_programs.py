@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +11,14 @@ import support
 import trace_decode
 
 
-@pytest.mark.item(3)
-@pytest.mark.parametrize("program", ["launch_threads", "copies", "driver_calls"])
-@pytest.mark.parametrize("way", ["run", "injection"])
-def test_equal_to_its_own_account(
-    program: str, way: str, programs: Path, tmp_path: Path, figures: dict[str, Any]
-) -> None:
-    """Every call, operand, result and device record of a program that keeps its own log."""
-    path, log_file = tmp_path / "trace.gpuperf", tmp_path / "log"
-    command = [str(programs / program), str(log_file)]
-    if way == "run":
-        finished = support.run(support.traced(path, command))
-    else:
-        finished = support.run(command, CUDA_INJECTION64_PATH=support.library(), GPUPERF_OUTPUT=str(path))
-    support.succeed(finished)
+def hold(program: str, command: list[str], environment: dict[str, str], path: Path, figures: dict[str, Any]) -> None:
+    """Runs a program that keeps a log and compares the trace with it."""
+    log_file = path.with_suffix(".log")
+    finished = support.succeed(support.run([*command, str(log_file)], **environment))
     assert finished.stdout == ""
     trace = support.whole(path)
     log = support.read_log(log_file)
-    figures["program"] = f"{program}, by {way}"
+    figures["program"] = program
     figures["threads"] = len(log)
     figures["calls in the program's log"] = sum(map(len, log.values()))
     figures["kernels, copies, memory sets"] = [
@@ -39,5 +30,39 @@ def test_equal_to_its_own_account(
     wrong = support.hold_device_work(trace, log)
     figures["device records that differ"] = len(wrong)
     assert not wrong, "\n".join(wrong[:20])
-    if program == "launch_threads":
+    if program.startswith("launch_threads"):
         assert len(log) == 8
+
+
+def injected(path: Path) -> dict[str, str]:
+    """The environment that injects gpuperf."""
+    return {"CUDA_INJECTION64_PATH": support.library(), "GPUPERF_OUTPUT": str(path)}
+
+
+@pytest.mark.item(3)
+@pytest.mark.parametrize("program", ["launch_threads", "copies", "driver_calls"])
+@pytest.mark.parametrize("way", ["run", "injection"])
+def test_equal_to_its_own_account(
+    program: str, way: str, programs: Path, tmp_path: Path, figures: dict[str, Any]
+) -> None:
+    """Every call, operand, result and device record of a program that keeps its own log."""
+    path, command = tmp_path / "trace.gpuperf", [str(programs / program)]
+    if way == "run":
+        hold(program, support.traced(path, command), {}, path, figures)
+    else:
+        hold(program, command, injected(path), path, figures)
+
+
+@pytest.mark.item(3)
+@pytest.mark.parametrize("program", ["launch_threads_12", "driver_calls"])
+def test_with_the_libraries_of_cuda_12(program: str, programs: Path, tmp_path: Path, figures: dict[str, Any]) -> None:
+    """The same with libcupti and libcudart of CUDA 12."""
+    library = Path(os.environ.get("CUDA12_LIB", "")).resolve() / "libcupti.so.12"
+    if not library.exists():
+        pytest.skip("no libraries of CUDA 12: CUDA12_LIB names no folder with libcupti.so.12")
+    path = tmp_path / "trace.gpuperf"
+    hold(program, [str(programs / program)], injected(path) | {"GPUPERF_CUPTI": str(library)}, path, figures)
+    run_info = trace_decode.read(path).run_info
+    assert run_info is not None
+    figures["libcupti"] = run_info["cupti"]["version"]
+    assert run_info["cupti"]["path"] == str(library)

@@ -147,6 +147,8 @@ def test_ends_in_mid_run(tmp_path: Path, figures: dict[str, Any]) -> None:
         assert not result["losses"]
 
 
+ZERO_TIMESTAMP = 4  # LossReason
+
 STUCK = """
 import sys, time, torch, gpuperf
 x = torch.ones(1 << 20, device="cuda")
@@ -170,16 +172,17 @@ gpuperf.stop()
 
 @pytest.mark.item(6)
 def test_a_kernel_that_hangs_does_not_hold_up_the_stop(tmp_path: Path, figures: dict[str, Any]) -> None:
-    """A kernel far longer than stop waits: stop comes back, the trace is whole, the next session records."""
+    """A kernel far longer than stop waits: stop comes back, it alone is lost and counted, the next session records."""
     first, second = tmp_path / "first.gpuperf", tmp_path / "second.gpuperf"
     done = support.run([sys.executable, "-c", STUCK, str(first), str(second)], GPUPERF_STOP_WAIT_MS="2000")
     assert done.returncode == 0, done.stderr[-2000:]
     assert "the GPU was busy" in done.stderr
     figures["stop, s (limit 2 s)"] = round(float(done.stdout), 2)
     traces = [trace_decode.read(path) for path in (first, second)]
-    # The long one itself may come in late, with the next session's.
-    additions = [sum("elementwise" in name for name in trace.kernels["name"].tolist()) for trace in traces]
-    figures["kernels before it, and in the next session"] = additions
+    kernels = [trace_decode.rows(trace.kernels) for trace in traces]
+    figures["kernels before it, and in the next session"] = kernels
+    figures["lost"] = [trace.lost() for trace in traces]
     assert float(done.stdout) < 7
-    assert additions == [100, 100]
+    assert kernels == [100, 100]
+    assert [trace.lost() for trace in traces] == [{ZERO_TIMESTAMP: 1}, {}]
     assert all(trace.clean for trace in traces)

@@ -1,4 +1,4 @@
-"""Item 2: `gpuperf run` and `import gpuperf; gpuperf.start()` record the same; sessions start and stop."""
+"""Item 2: all ways in record the same, in one process and in several; sessions start and stop."""
 
 from __future__ import annotations
 
@@ -14,30 +14,63 @@ import support
 
 
 @pytest.mark.item(2)
-def test_both_ways_record_the_same(tmp_path: Path, figures: dict[str, Any]) -> None:
-    """Equal device-side and launch-side counts, by name, in both ways."""
-    run_file, import_file = tmp_path / "run.gpuperf", tmp_path / "import.gpuperf"
-    commands = [
-        support.traced(run_file, support.job("script", "--steps", 15)),
-        support.job("script", "--steps", 15, "--trace", import_file),
-    ]
+def test_all_ways_record_the_same(tmp_path: Path, figures: dict[str, Any]) -> None:
+    """Equal device-side, launch-side and NVTX counts, by name; the job's stdout and exit code are its own."""
+    script = support.job("script", "--steps", 15, "--code", 3)
+    ways = ("run", "import", "preload", "nothing")
+    files = {way: tmp_path / f"{way}.gpuperf" for way in ways}
+    starts = {
+        "run": lambda: support.run(support.traced(files["run"], script)),
+        "import": lambda: support.run([*script, "--trace", str(files["import"])]),
+        "preload": lambda: support.run(script, LD_PRELOAD=support.library(), GPUPERF_OUTPUT=str(files["preload"])),
+        "nothing": lambda: support.run(script),
+    }
     with ThreadPoolExecutor() as pool:
-        for finished in pool.map(support.run, commands):
-            support.succeed(finished)
+        finished = dict(zip(ways, pool.map(lambda way: starts[way](), ways), strict=True))
+    assert finished["nothing"].stdout.count("\n") == 3
+    for way, done in finished.items():
+        assert done.returncode == 3, f"{way}: {done.stderr[-2000:]}"
+        assert done.stdout == finished["nothing"].stdout
+    assert not files.pop("nothing").exists()
     counted = []
-    for way, path in (("run", run_file), ("import", import_file)):
+    for way, path in files.items():
         trace = support.whole(path)
         copies = Counter(zip(trace.copies["copy_kind"].tolist(), trace.copies["bytes"].tolist(), strict=True))
         memsets = Counter(trace.memsets["bytes"].tolist())
-        counted.append((Counter(trace.kernels["name"].tolist()), copies, memsets, support.by_name(trace.calls)))
-        figures[f"{way}: kernels, copies, memory sets, calls"] = [part.total() for part in counted[-1]]
+        nvtx = Counter(row["name"] for row in trace.annotations) + Counter(row["name"] for row in trace.marks)
+        counted.append((Counter(trace.kernels["name"].tolist()), copies, memsets, support.by_name(trace.calls), nvtx))
+        figures[f"{way}: kernels, copies, memory sets, calls, NVTX"] = [part.total() for part in counted[-1]]
         outside, joined = support.join_share(trace)
         assert joined == outside > 0
-    by_run, by_import = counted
-    assert by_run[0] == by_import[0]
-    assert by_run[1] == by_import[1]
-    assert by_run[2] == by_import[2]
-    assert by_run[3] == by_import[3]
+        assert nvtx == {"stress": 15, "copies": 15, "graph": 15, "next": 3}
+    assert counted[0] == counted[1] == counted[2]
+
+
+@pytest.mark.item(2)
+def test_two_processes_on_one_gpu(tmp_path: Path, figures: dict[str, Any]) -> None:
+    """A launcher with two CUDA processes: a file for each, named by rank and process, none for the launcher."""
+    launcher = (
+        "import os, subprocess, sys\n"
+        "ranks = [{'RANK': rank, 'LOCAL_RANK': rank, 'WORLD_SIZE': '2'} for rank in '01']\n"
+        "jobs = [subprocess.Popen(sys.argv[1:], env=os.environ | rank) for rank in ranks]\n"
+        "print(*(job.pid for job in jobs))\n"
+        "sys.exit(max(job.wait() for job in jobs))\n"
+    )
+    job = [support.sys.executable, "-c", launcher, *support.job("script", "--steps", 10)]
+    done = support.succeed(support.run(support.traced(tmp_path / "two-r%r-%p.gpuperf", job)))
+    pids = next(line for line in done.stdout.splitlines() if line.replace(" ", "").isdigit()).split()
+    files = [tmp_path / f"two-r{rank}-{pid}.gpuperf" for rank, pid in enumerate(pids)]
+    assert sorted(tmp_path.glob("*.gpuperf*")) == sorted(files)
+    counted = []
+    for rank, path in enumerate(files):
+        trace = support.whole(path)
+        assert trace.run_info is not None
+        assert (trace.run_info["rank"], trace.run_info["world_size"]) == (rank, 2)
+        outside, joined = support.join_share(trace)
+        assert joined == outside > 0
+        counted.append((Counter(trace.kernels["name"].tolist()), support.by_name(trace.calls)))
+        figures[f"rank {rank}: kernels, calls"] = [part.total() for part in counted[-1]]
+    assert counted[0] == counted[1]
 
 
 @pytest.mark.item(2)

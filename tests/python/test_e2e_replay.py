@@ -29,6 +29,7 @@ Row = dict[str, Any]
 CAPTURES = sorted((ROOT / "tests" / "data" / "captures").glob("*.gpcap*"))
 RING_FULL, POOL_EMPTY, DROPPED, ZERO_TIME, REVERSED_TIME, NO_LAUNCH, UNREADABLE = range(1, 8)
 CAPTURE_UNKNOWN = 2
+FULL_LEVEL, GRAPH_LEVEL = 1, 3
 KERNEL, COPY, MEMSET, PEER_COPY = "10", "1", "2", "22"
 # Pace at which nothing may be lost, on any machine and with any sanitizer.
 CALM = ["--interval-ns", "60000", "--speed", "1"]
@@ -243,6 +244,17 @@ def test_calls_without_parameters(job: Job) -> None:
     assert trace_decode.rows(trace.calls) == sum(map(len, expected.values()))
     assert trace_decode.rows(trace.kernels) == replay["pushed"][KERNEL]
     assert trace.lost() == {}
+
+
+def test_graphs_as_a_whole_end_with_the_first_launch_of_an_older_graph(job: Job) -> None:
+    """CUDA would crash in that launch: the level is given up before, once, and the trace says from when on."""
+    capture = job.save("--threads", "3", "--operations", "1500", *CALM[:2])
+    replay = job.run(*CALM[2:], options={"GPUPERF_GRAPHS": "graph"})
+    trace = job.trace()
+    assert_whole(trace, Oracle(capture, replay))
+    assert [row["level"] for row in trace.level_changes] == [GRAPH_LEVEL, FULL_LEVEL]
+    assert trace.level_changes[0]["host_ns"] < trace.level_changes[1]["host_ns"]
+    assert len([line for line in job.stderr.splitlines() if "CUDA graph from before this session" in line]) == 1
 
 
 def test_steps_are_marked(job: Job) -> None:

@@ -122,7 +122,7 @@ def windows(options: argparse.Namespace) -> None:
 
 
 def script(options: argparse.Namespace) -> None:
-    """A whole script from import to exit; with --trace it starts gpuperf itself, first of all."""
+    """A whole script from import to exit, with NVTX; with --trace it starts gpuperf itself, first of all."""
     if options.trace:
         import gpuperf
 
@@ -132,8 +132,12 @@ def script(options: argparse.Namespace) -> None:
     for name in ("stress", "copies", "graph"):
         step = workload(name)
         for _ in range(options.steps):
-            step()
+            with torch.cuda.nvtx.range(name):
+                step()
+        torch.cuda.nvtx.mark("next")
         torch.cuda.synchronize()
+        print(name, options.steps)
+    sys.exit(options.code)
 
 
 def loader(options: argparse.Namespace) -> None:
@@ -225,6 +229,7 @@ def main() -> None:
     parser.add_argument("--windows", type=int, default=3)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=0)
+    parser.add_argument("--code", type=int, default=0)
     parser.add_argument("--trace", type=Path)
     options = parser.parse_args()
     globals()[options.job](options)
