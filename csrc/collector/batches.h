@@ -262,9 +262,12 @@ struct Batches {
   SelfCost self_cost;
   std::string run_info;  // serialised RunInfo; "" = unchanged
 
+  // ChunkHeader.event_count.
+  size_t EventCount() const { return events - opaque_intervals.size(); }
+
   uint64_t begin_ns = 0;  // host times of this chunk
   uint64_t end_ns = 0;
-  size_t events = 0;       // rows
+  size_t events = 0;       // rows, opaque intervals among them
   bool opened = false;     // a call or annotation has begun since the last chunk
   bool cuda_seen = false;  // any call or device record so far in the session
 };

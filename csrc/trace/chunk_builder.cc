@@ -382,7 +382,7 @@ std::string FrameChunk(std::string_view body, const Batches& batches, uint64_t s
   Put(head, H::kBodySize, body.size());
   Put(head, H::kFirstHostNs, batches.begin_ns);
   Put(head, H::kLastHostNs, batches.end_ns);
-  Put(head, H::kEventCount, batches.events);
+  Put(head, H::kEventCount, batches.EventCount());
   if (checkpoint) head.add_bool(H::kDictionaryCheckpoint, true);
 
   std::string chunk;

@@ -95,7 +95,7 @@ bool TraceWriter::Write(collector::Batches& batches) {
     batches.run_info = run_info_;
     chunk = FrameChunk(BuildBody(batches, checkpoint, written_bytes()), batches, sequence_, checkpoint);
   }
-  entries_.push_back({file_.size(), batches.begin_ns, batches.end_ns, batches.events, checkpoint});
+  entries_.push_back({file_.size(), batches.begin_ns, batches.end_ns, batches.EventCount(), checkpoint});
   if (!Append(chunk)) return false;
   ++sequence_;
   bytes_since_checkpoint_ = checkpoint ? 0 : bytes_since_checkpoint_ + chunk.size();

@@ -502,6 +502,7 @@ TEST_CASE("a graph launch whose insides are not recorded is an opaque interval o
   run.Finish();
   const v1::TraceFile file = run.Parse();
   const v1::ChunkBody& body = file.chunks(0).body();
+  CHECK(file.chunks(0).header().event_count() == 1);  // the launch
   REQUIRE(body.opaque_intervals_size() == 1);
   const v1::OpaqueInterval& opaque = body.opaque_intervals(0);
   CHECK(opaque.begin_device_ns() == 5'000);

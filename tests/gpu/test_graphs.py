@@ -15,7 +15,8 @@ NODES, REPLAYS = 200, 5000
 FULL_LEVEL, GRAPH_LEVEL = 1, 3
 
 # What a process does, letter by letter: C captures a graph, N and G begin a session node by node and as a whole, R
-# replays all graphs so far, E launches outside graphs, P is a torch.profiler session of one replay, X ends a session.
+# replays all graphs so far, the last first, E launches outside graphs, P is a torch.profiler session of one replay, X
+# ends a session.
 JOB = """
 import sys, torch, gpuperf
 nodes, replays, steps, *paths = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
@@ -33,7 +34,7 @@ for step in steps:
         assert gpuperf.start(paths.pop(0), graphs="node" if step == "N" else "graph")
     elif step == "R":
         for _ in range(replays):
-            for graph in graphs:
+            for graph in reversed(graphs):
                 graph.replay()
         torch.cuda.synchronize()
     elif step == "E":

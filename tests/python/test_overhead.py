@@ -15,13 +15,14 @@ from figures import Row
 from paired import Block, palindromes
 
 COST = {"none": 1.0, "baseline": 1.10, "gpuperf": 1.122, "profiler-cuda": 1.4, "profiler-cpu-cuda": 1.8}
+COST |= {"node": 2.5, "graph": 1.3}
 MEMORY = {"none": (5, 0), "baseline": (60, 50), "gpuperf": (70, 52)}  # growth of host and GPU, MB
 
 
 def training(command: str, workload: str, modes: str, *_: Any, **__: Any) -> dict[str, Any]:
     if command == "interleaved":
-        order = palindromes(modes.split(","), 10)
-        blocks = [{"mode": mode, "seconds": [0.010 * COST[mode]] * 250, "issue": [0.008] * 250} for mode in order]
+        order = palindromes(modes.split(","), 25)
+        blocks = [{"mode": mode, "seconds": [0.010 * COST[mode]] * 100, "issue": [0.008] * 100} for mode in order]
         return {"workload": workload, "blocks": blocks, "gpuperf": {"kernels": 1000, "bytes": 12_000, "lost": 0}}
     host, gpu = MEMORY[modes]
     before = {"host": 10**9, "gpu": 2 * 10**9, "nvidia_smi": None}
@@ -30,7 +31,7 @@ def training(command: str, workload: str, modes: str, *_: Any, **__: Any) -> dic
     return answer | {"kernels": 100, "calls": 200, "lost": 0, "file_bytes": 1250, "callback_ns": 20_000}
 
 
-def take_turns(workload: str, modes: Any, units: int, *_: Any) -> list[Block]:
+def take_turns(modes: Any, make: Any, units: int, *_: Any) -> list[Block]:
     return [Block(mode, [0.010 * COST[mode]] * 30) for mode in palindromes(modes, units)]
 
 
@@ -62,7 +63,7 @@ def test_overhead() -> None:
     assert rows["overhead.gpt2.baseline_vs_none"].value == pytest.approx(1.1)
     assert rows["overhead.stress.torch_profiler_cuda_vs_none"].value == pytest.approx(1.4)
     assert rows["overhead.gpt2.torch_profiler_cpu_cuda_vs_none"].value == pytest.approx(1.8)
-    assert rows["overhead.gpt2.ratios"].value == 20
+    assert rows["overhead.gpt2.ratios"].value == 50
     assert rows["overhead.gpt2.ratios"].ok
     assert rows["overhead.gpt2.step.none"].value == pytest.approx(10)
 
@@ -71,7 +72,15 @@ def test_tail() -> None:
     rows = by_name(overhead.tail(100))
     assert rows["tail.gpt2.p999_ratio"].value == pytest.approx(1.122)
     assert rows["tail.gpt2.steps_each"].value == 5000
+    assert rows["tail.gpt2.vs_none"].value == pytest.approx(1.122)
     assert rows["tail.gpt2.steps_each"].ok
+
+
+def test_graphs() -> None:
+    rows = by_name(overhead.graphs(8))
+    assert rows["graphs.replay.none"].value == pytest.approx(10_000)
+    assert rows["graphs.node_vs_none"].value == pytest.approx(2.5)
+    assert rows["graphs.graph_vs_none.upper95"].value == pytest.approx(1.3)
 
 
 def test_memory_and_real_trace() -> None:
@@ -102,7 +111,7 @@ def test_what_cannot_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     def missing(*_: Any) -> list[Row]:
         raise Unavailable("PyTorch sees no GPU")
 
-    for name in ("memory", "overhead", "real_trace"):
+    for name in ("memory", "graphs", "overhead", "real_trace"):
         monkeypatch.setattr(overhead, name, missing)
     for name in ("native", "import_time", "reader", "trace_size"):
         monkeypatch.setattr(run, name, missing)
