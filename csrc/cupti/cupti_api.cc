@@ -159,13 +159,17 @@ const Api* Load(const std::string& preferred, std::string* error) {
       reason = base::Format("%s has no %s", candidate.path.c_str(), missing);
       continue;
     }
-    api->GetVersion(&api->version);
     api->path = candidate.path;
     Dl_info info{};
     if (dladdr(reinterpret_cast<const void*>(api->GetVersion), &info) != 0 && info.dli_fname != nullptr) {
       api->path = info.dli_fname;
     }
     api->found_by = candidate.found_by;
+    const int answer = api->GetVersion(&api->version);
+    if (answer != kSuccess) {  // from CUDA 13.3 on: without a driver
+      reason = base::Format("%s does not tell its version: %s", api->path.c_str(), api->Describe(answer).c_str());
+      continue;
+    }
     api->record_bytes = ProbeRecordSizes(*api);
     if (!GPUPERF_HAS(api->record_bytes[kConcurrentKernelKind], KernelRecord, max_active_clusters)) {
       reason = base::Format("%s (version %u) is older than CUDA 12", api->path.c_str(), api->version);

@@ -64,8 +64,8 @@ struct Library {
 //   5. the loader's own search for libcupti.so.13 and .12.
 std::vector<Library> FindLibraries(const std::string& preferred);
 
-// Loads the first of FindLibraries() that can be loaded and has the functions; nullptr and one sentence in `error`
-// otherwise. The table lives for ever.
+// Only where there is a usable driver: libcupti 13.2 crashes without one. Loads the first of FindLibraries() that can
+// be loaded and has the functions; nullptr and one sentence in `error` otherwise. The table lives for ever.
 const Api* Load(const std::string& preferred, std::string* error);
 
 // Path of the shared object that holds this code, "" if not known.

@@ -66,3 +66,26 @@ def test_with_the_libraries_of_cuda_12(program: str, programs: Path, tmp_path: P
     assert run_info is not None
     figures["libcupti"] = run_info["cupti"]["version"]
     assert run_info["cupti"]["path"] == str(library)
+
+
+@pytest.mark.item(3)
+def test_with_every_libcupti(programs: Path, tmp_path: Path, figures: dict[str, Any]) -> None:
+    """The same with every libcupti in the subfolders of CUPTI_LIBRARIES: whatever its version, exact or a clear no."""
+    libraries = sorted(Path(os.environ.get("CUPTI_LIBRARIES", "/nowhere")).resolve().glob("*/libcupti.so.*"))
+    if not libraries:
+        pytest.skip("CUPTI_LIBRARIES names no folder with <version>/libcupti.so.*")
+    wrong = []
+    for library in libraries:
+        path = tmp_path / f"{library.parent.name}.gpuperf"
+        found: dict[str, Any] = {}
+        try:
+            environment = injected(path) | {"GPUPERF_CUPTI": str(library)}
+            hold("driver_calls", [str(programs / "driver_calls")], environment, path, found)
+            run_info = trace_decode.read(path).run_info
+            assert run_info is not None
+            assert run_info["cupti"]["path"] == str(library)
+            found["version"] = run_info["cupti"]["version"]
+        except (AssertionError, OSError) as error:
+            wrong.append(f"{library.parent.name}: {str(error)[:600]}")
+        figures[library.parent.name] = found
+    assert not wrong, "\n".join(wrong)

@@ -1,13 +1,10 @@
 """Holds the call table (csrc/cupti/call_table.cc) and its rules against the CUPTI headers of CUDA 12 and 13."""
 
-import os
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
-import zipfile
 
+import cuda_wheels
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -16,41 +13,6 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import call_rules  # noqa: E402
 import gen_call_tables  # noqa: E402
-
-# The wheels that hold the headers which the table is made from, oldest first; None is the installed toolkit's version.
-WHEELS = {
-    "12.9": ("nvidia-cuda-cupti-cu12==12.9.79", "nvidia-cuda-runtime-cu12==12.9.79"),
-    "13.0": ("nvidia-cuda-cupti==13.0.85", "nvidia-cuda-runtime==13.0.96"),
-    "13.5": ("nvidia-cuda-cupti==13.5.25", "nvidia-cuda-runtime==13.5.37"),
-}
-
-
-def fetch(version: str) -> list[pathlib.Path]:
-    """Header folders of a CUDA version, from the wheels; downloaded once into a cache."""
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "gpuperf-cuda-headers"
-    folder = cache / version
-    if not folder.is_dir():
-        scratch = cache / f"{version}.{os.getpid()}"
-        scratch.mkdir(parents=True)
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "-d", str(scratch), *WHEELS[version]]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-        except subprocess.TimeoutExpired:
-            shutil.rmtree(scratch)
-            pytest.skip(f"the wheels of CUDA {version} could not be fetched in time")
-        if done.returncode:
-            shutil.rmtree(scratch)
-            reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-            pytest.skip(f"the wheels of CUDA {version} cannot be fetched: {reason}")
-        for wheel in scratch.glob("*.whl"):
-            with zipfile.ZipFile(wheel) as archive:
-                archive.extractall(scratch, [n for n in archive.namelist() if n.endswith((".h", ".hpp"))])
-            wheel.unlink()
-        try:
-            scratch.rename(folder)
-        except OSError:  # another run was faster
-            shutil.rmtree(scratch)
-    return sorted(path for path in folder.glob("nvidia/*/include") if path.is_dir())
 
 
 @pytest.fixture(scope="module")
@@ -94,13 +56,13 @@ def test_every_id_of_the_toolkit_is_traced_or_excluded(toolkit: gen_call_tables.
 
 @pytest.mark.parametrize("version", ["12.9", "13.5"])
 def test_every_id_of_other_versions_is_traced_or_excluded(version: str) -> None:
-    check_against_table(gen_call_tables.read_headers(fetch(version)))
+    check_against_table(gen_call_tables.read_headers(cuda_wheels.headers(version)))
 
 
 def test_the_table_is_what_the_generator_makes() -> None:
     made_of = re.search(r"CUPTI headers of CUDA ([\d., ]+):", TABLE.read_text())
     assert made_of
-    sets = [gen_call_tables.read_headers(fetch(version)) for version in made_of.group(1).split(", ")]
+    sets = [gen_call_tables.read_headers(cuda_wheels.headers(version)) for version in made_of.group(1).split(", ")]
     assert gen_call_tables.generate(sets) == TABLE.read_text()
 
 
