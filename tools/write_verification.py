@@ -23,6 +23,7 @@ ITEMS = {
     5: "Forked DataLoader workers and a torch.profiler session in mid-run",
     6: "`os._exit`, SIGTERM, and metadata against nvidia-smi",
     8: "NVTX",
+    9: "CUDA graphs",
 }
 OUTCOMES = {"passed": "passed", "failed": "**FAILED**", "skipped": "skipped"}
 

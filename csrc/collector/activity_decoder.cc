@@ -43,6 +43,9 @@ void ActivityDecoder::Decode(const ring::ActivityBuffer& buffer) {
       case cupti::kMemsetKind:
         DecodeMemset(*static_cast<const MemsetRecord*>(record));
         break;
+      case cupti::kGraphTraceKind:
+        DecodeGraph(*static_cast<const cupti::GraphTraceRecord*>(record));
+        break;
       default:  // a kind that another client turned on
         break;
     }
@@ -174,6 +177,14 @@ void ActivityDecoder::DecodePeerCopy(const PeerMemcpyRecord& record) {
   batch->source_context.Append(record.source_context);
   batch->destination_device.Append(record.destination_device);
   batch->destination_context.Append(record.destination_context);
+}
+
+void ActivityDecoder::DecodeGraph(const cupti::GraphTraceRecord& record) {
+  if (!Valid(record.start, record.end, EventKind::kDevice)) return;
+  const Stream stream{record.device, record.context, record.stream, 0, 0, Stream::kNoPriority};
+  const uint32_t stream_iid = context_.batches.dictionaries.streams.Intern(stream);
+  context_.batches.opaque_intervals.push_back(
+      {stream_iid, record.start, record.end, Join(record, EventKind::kDevice), record.graph_id});
 }
 
 void ActivityDecoder::DecodeMemset(const MemsetRecord& record) {

@@ -34,6 +34,7 @@ class ActivityDecoder {
   void DecodeCopy(const cupti::MemcpyRecord& record);
   void DecodePeerCopy(const cupti::PeerMemcpyRecord& record);
   void DecodeMemset(const cupti::MemsetRecord& record);
+  void DecodeGraph(const cupti::GraphTraceRecord& record);
 
   // What copies and memory sets share; nullptr if the record's times are no times.
   template <typename Batch, typename Record>

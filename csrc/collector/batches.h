@@ -207,6 +207,15 @@ struct Loss {
   uint64_t last_ns;
 };
 
+// Work of a graph launch whose insides were not recorded.
+struct OpaqueInterval {
+  uint32_t stream_iid;
+  uint64_t begin_device_ns;
+  uint64_t end_device_ns;
+  uint64_t correlation;
+  uint32_t graph_id;
+};
+
 struct Outage {
   uint8_t reason;  // schema OutageReason
   uint64_t begin_ns;
@@ -242,6 +251,7 @@ struct Batches {
   std::vector<ClockPair> clock_pairs;
   std::vector<Loss> losses;
   std::vector<Outage> outages;
+  std::vector<OpaqueInterval> opaque_intervals;
   SelfCost self_cost;
   std::string run_info;  // serialised RunInfo; "" = unchanged
 

@@ -332,6 +332,7 @@ void Collector::Cut() {
   batches.clock_pairs.clear();
   batches.losses.clear();
   batches.outages.clear();
+  batches.opaque_intervals.clear();
   if (written || failed) batches.run_info.clear();
   batches.events = 0;
   batches.opened = false;

@@ -19,6 +19,7 @@ inline constexpr uint32_t kMemcpyKind = 1;
 inline constexpr uint32_t kMemsetKind = 2;
 inline constexpr uint32_t kConcurrentKernelKind = 10;
 inline constexpr uint32_t kPeerMemcpyKind = 22;
+inline constexpr uint32_t kGraphTraceKind = 51;  // instead of the kernels, copies and memory sets inside graphs
 inline constexpr std::array<uint32_t, 4> kTracedKinds = {kConcurrentKernelKind, kMemcpyKind, kPeerMemcpyKind,
                                                          kMemsetKind};
 
@@ -150,6 +151,19 @@ struct MemsetRecord {
 };
 static_assert(offsetof(MemsetRecord, correlation) == 44 && offsetof(MemsetRecord, memory_kind) == 50);
 static_assert(offsetof(MemsetRecord, graph_node_id) == 64 && offsetof(MemsetRecord, channel) == 76);
+
+// One launch of a graph. CUPTI of CUDA 12.3 adds where it ended, which we do not need.
+struct GraphTraceRecord {
+  uint32_t kind;
+  uint32_t correlation;
+  uint64_t start;
+  uint64_t end;
+  uint32_t device;
+  uint32_t graph_id;
+  uint32_t context;
+  uint32_t stream;
+};
+static_assert(sizeof(GraphTraceRecord) == 40);
 
 // CUpti_CallbackData.
 struct CallbackData {

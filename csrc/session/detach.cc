@@ -96,6 +96,7 @@ void PromiseZeroedBuffers(const cupti::Api& api, bool promise) {
 
 void DisableActivity(const cupti::Api& api) {
   for (const uint32_t kind : cupti::kTracedKinds) api.ActivityDisable(kind);
+  api.ActivityDisable(cupti::kGraphTraceKind);
 }
 
 }  // namespace gpuperf::session

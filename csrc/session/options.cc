@@ -114,6 +114,10 @@ bool Check(const Options& options, std::string* error) {
     *error = "flush-ms must be from 10 to 60000";
     return false;
   }
+  if (options.graphs != "node" && options.graphs != "graph") {
+    *error = base::Format("graphs must be node or graph, not '%s'", options.graphs.c_str());
+    return false;
+  }
   base::LogLevel level{};
   if (!base::ParseLogLevel(options.log, &level)) {
     *error = base::Format("log must be error, warning, info or debug, not '%s'", options.log.c_str());

@@ -199,6 +199,9 @@ gpuperf_status EnableActivity(Process& process, Capture& capture) {
   for (const uint32_t kind : cupti::kTracedKinds) {
     if (result == cupti::kSuccess) result = api.ActivityEnable(kind);
   }
+  if (result == cupti::kSuccess && capture.options.graphs == "graph") {
+    result = api.ActivityEnable(cupti::kGraphTraceKind);
+  }
   if (result == cupti::kSuccess) return GPUPERF_OK;
   DisableActivity(api);
   PromiseZeroedBuffers(api, false);

@@ -309,6 +309,15 @@ void AddSelf(pbf_builder<Body>& body, const Batches& batches, uint64_t written_b
     Put(row, F::kEndHostNs, outage.end_ns);
     if (!outage.detail.empty()) row.add_string(F::kDetail, base::ValidUtf8(outage.detail));
   }
+  for (const collector::OpaqueInterval& opaque : batches.opaque_intervals) {
+    using F = fields::OpaqueInterval;
+    pbf_builder<F> row(body, Body::kOpaqueIntervals);
+    Put(row, F::kStreamIid, opaque.stream_iid);
+    Put(row, F::kBeginDeviceNs, opaque.begin_device_ns);
+    Put(row, F::kEndDeviceNs, opaque.end_device_ns);
+    Put(row, F::kCorrelation, opaque.correlation);
+    Put(row, F::kGraphId, opaque.graph_id);
+  }
   using F = fields::SelfCost;
   pbf_builder<F> cost(body, Body::kSelfCost);
   Put(cost, F::kHostNs, batches.self_cost.time_ns);

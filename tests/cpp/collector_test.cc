@@ -481,6 +481,40 @@ TEST_CASE("an annotation that a session cuts does not shift those of the next") 
   CHECK(Lost(file, v1::LOSS_REASON_RING_FULL) == 0);
 }
 
+TEST_CASE("a graph launch whose insides are not recorded is an opaque interval of its launch") {
+  Run run;
+  run.Launch(7);
+  cupti::GraphTraceRecord graph{};
+  graph.kind = cupti::kGraphTraceKind;
+  graph.correlation = 7;
+  graph.start = 5'000;
+  graph.end = 9'000;
+  graph.device = 1;
+  graph.context = 2;
+  graph.stream = 13;
+  graph.graph_id = 4;
+  cupti::GraphTraceRecord broken = graph;
+  broken.start = 0;
+  std::string records(2 * 56, '\0');
+  std::memcpy(records.data(), &graph, sizeof graph);
+  std::memcpy(records.data() + 56, &broken, sizeof broken);
+  Run::Deliver(records);
+  run.Finish();
+  const v1::TraceFile file = run.Parse();
+  const v1::ChunkBody& body = file.chunks(0).body();
+  REQUIRE(body.opaque_intervals_size() == 1);
+  const v1::OpaqueInterval& opaque = body.opaque_intervals(0);
+  CHECK(opaque.begin_device_ns() == 5'000);
+  CHECK(opaque.end_device_ns() == 9'000);
+  CHECK(opaque.correlation() == 7);
+  CHECK(opaque.graph_id() == 4);
+  REQUIRE(body.streams_size() == 1);
+  CHECK(opaque.stream_iid() == body.streams(0).iid());
+  CHECK(body.streams(0).stream() == 13);
+  CHECK(Lost(file, v1::LOSS_REASON_ZERO_TIMESTAMP) == 1);
+  CHECK(Lost(file, v1::LOSS_REASON_NO_LAUNCH) == 0);
+}
+
 TEST_CASE("calls, markers and what is open at a cut") {
   Run run;
   source::EmitAnnotationBegin("outer");

@@ -102,6 +102,15 @@ SAME(MemcpyRecord, copy_count, CUpti_ActivityMemcpy6, copyCount);
 static_assert(sizeof(CUpti_ActivityMemcpy6) == sizeof(cupti::MemcpyRecord));
 #endif
 
+SAME(GraphTraceRecord, kind, CUpti_ActivityGraphTrace2, kind);
+SAME(GraphTraceRecord, correlation, CUpti_ActivityGraphTrace2, correlationId);
+SAME(GraphTraceRecord, start, CUpti_ActivityGraphTrace2, start);
+SAME(GraphTraceRecord, end, CUpti_ActivityGraphTrace2, end);
+SAME(GraphTraceRecord, device, CUpti_ActivityGraphTrace2, deviceId);
+SAME(GraphTraceRecord, graph_id, CUpti_ActivityGraphTrace2, graphId);
+SAME(GraphTraceRecord, context, CUpti_ActivityGraphTrace2, contextId);
+SAME(GraphTraceRecord, stream, CUpti_ActivityGraphTrace2, streamId);
+
 SAME(PeerMemcpyRecord, kind, CUpti_ActivityMemcpyPtoP4, kind);
 SAME(PeerMemcpyRecord, copy_kind, CUpti_ActivityMemcpyPtoP4, copyKind);
 SAME(PeerMemcpyRecord, source_kind, CUpti_ActivityMemcpyPtoP4, srcKind);

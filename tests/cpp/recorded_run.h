@@ -48,7 +48,7 @@ constexpr uint32_t kKernelBytes = 216;  // CUDA 13.0
 
 // Walks records as libcupti 13.0 does: by kind.
 inline int NextRecord(uint8_t* buffer, size_t valid, void** record) {
-  const std::map<uint32_t, size_t> sizes = {{1, 96}, {2, 88}, {10, kKernelBytes}, {22, 96}};
+  const std::map<uint32_t, size_t> sizes = {{1, 96}, {2, 88}, {10, kKernelBytes}, {22, 96}, {51, 56}};
   uint8_t* at = buffer;
   if (*record != nullptr) {
     uint32_t kind = 0;
