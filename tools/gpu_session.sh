@@ -69,7 +69,7 @@ stage_build() {
   step "configure" cmake -S . -B "$BENCH_BUILD_DIR" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGPUPERF_BENCHMARKS=ON -DGPUPERF_TESTS=ON \
     ${defines[@]+"${defines[@]}"} ${CMAKE_ARGS:-}
   local target
-  for target in gpuperf_baseline ring_bench collector_bench callback_bench gpuperf-replay; do
+  for target in gpuperf_baseline ring_bench collector_bench callback_bench reader_bench gpuperf-replay; do
     step "$target" cmake --build "$BENCH_BUILD_DIR" --target "$target" -j "$jobs"
   done
   step "what is here" "$python" -m gpuperf doctor
