@@ -50,6 +50,9 @@ std::string CaptureStateName(v1::CaptureState state) {
 std::string MarkerSourceName(v1::MarkerSource source) {
   return EnumName(v1::MarkerSource_Name(source), "MARKER_SOURCE_", source);
 }
+std::string PayloadKindName(v1::PayloadKind kind) {
+  return EnumName(v1::PayloadKind_Name(kind), "PAYLOAD_KIND_", kind);
+}
 std::string ResourceKindName(v1::ResourceKind kind) {
   return EnumName(v1::ResourceKind_Name(kind), "RESOURCE_KIND_", kind);
 }

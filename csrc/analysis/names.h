@@ -24,6 +24,7 @@ std::string CallKindName(v1::CallKind kind);
 std::string CallDomainName(v1::CallDomain domain);
 std::string CaptureStateName(v1::CaptureState state);
 std::string MarkerSourceName(v1::MarkerSource source);
+std::string PayloadKindName(v1::PayloadKind kind);
 std::string ResourceKindName(v1::ResourceKind kind);
 
 }  // namespace gpuperf::analysis

@@ -42,16 +42,38 @@ absl::StatusOr<Intervals> OfSteps(const RegionSpec::Steps& slice, const Timeline
                                             from ? "ends" : "begins"));
 }
 
-absl::StatusOr<Intervals> OfAnnotation(const std::string& name, const Timeline& timeline) {
+// Absent: there is none that `wants(const Timeline::NamedInterval&)`.
+template <class Wants>
+std::optional<Intervals> OfAnnotations(const Timeline& timeline, const Wants& wants) {
   Intervals intervals;
   bool found = false;
   for (const Timeline::NamedInterval& annotation : timeline.annotations()) {
-    if (annotation.name != name) continue;
+    if (!wants(annotation)) continue;
     found = true;
     intervals.push_back(annotation.interval);
   }
-  if (!found) return absl::OutOfRangeError(absl::StrCat("the trace has no annotation \"", name, "\""));
+  if (!found) return std::nullopt;
   return Union(std::move(intervals));
+}
+
+absl::StatusOr<Intervals> OfAnnotation(const std::string& name, const Timeline& timeline) {
+  std::optional<Intervals> intervals =
+      OfAnnotations(timeline, [&](const Timeline::NamedInterval& row) { return *row.name == name; });
+  if (intervals) return *std::move(intervals);
+  return absl::OutOfRangeError(absl::StrCat("the trace has no annotation \"", name, "\""));
+}
+
+absl::StatusOr<Intervals> OfNvtx(const RegionSpec::Nvtx& nvtx, const Timeline& timeline) {
+  std::optional<Intervals> intervals = OfAnnotations(timeline, [&](const Timeline::NamedInterval& row) {
+    if (!row.is_nvtx || *row.name != nvtx.name) return false;
+    return !nvtx.domain || (row.domain != nullptr && *row.domain == *nvtx.domain);
+  });
+  if (intervals) return *std::move(intervals);
+  std::string where;
+  if (nvtx.domain) {
+    where = nvtx.domain->empty() ? " in the default domain" : absl::StrCat(" in a domain \"", *nvtx.domain, "\"");
+  }
+  return absl::OutOfRangeError(absl::StrCat("the trace has no NVTX range \"", nvtx.name, "\"", where));
 }
 
 int64_t HostTime(const TimePoint& point, const Interval& span) {
@@ -84,6 +106,11 @@ absl::StatusOr<Region> Resolve(const RegionSpec& spec, const Timeline& timeline)
   }
   if (spec.annotation) {
     const absl::StatusOr<Intervals> intervals = OfAnnotation(*spec.annotation, timeline);
+    if (!intervals.ok()) return intervals.status();
+    region.host = Intersection(region.host, *intervals);
+  }
+  if (spec.nvtx) {
+    const absl::StatusOr<Intervals> intervals = OfNvtx(*spec.nvtx, timeline);
     if (!intervals.ok()) return intervals.status();
     region.host = Intersection(region.host, *intervals);
   }

@@ -1,4 +1,5 @@
-// A part of a trace's time: told in steps, by an annotation, or in times, and resolved to intervals on both clocks.
+// A part of a trace's time: told in steps, by an annotation or NVTX range, or in times, and resolved to intervals on
+// both clocks.
 //
 // Pure; any thread. docs/report.md ("A region of the trace") is the normative text.
 #ifndef GPUPERF_ANALYSIS_REGION_H_
@@ -32,11 +33,17 @@ struct RegionSpec {
     std::optional<TimePoint> end;
   };
 
+  struct Nvtx {
+    std::string name;
+    std::optional<std::string> domain;  // "": the default domain; absent: any
+  };
+
   std::optional<Steps> steps;
   std::optional<std::string> annotation;
+  std::optional<Nvtx> nvtx;
   std::optional<Times> time;
 
-  bool is_whole() const { return !steps && !annotation && !time; }
+  bool is_whole() const { return !steps && !annotation && !nvtx && !time; }
 };
 
 struct Region {
@@ -45,8 +52,8 @@ struct Region {
   std::optional<Intervals> device;
 };
 
-// Errors (OutOfRange, one line): steps of which the trace does not tell when they began or ended; an annotation that it
-// does not have. A region may well be empty.
+// Errors (OutOfRange, one line): steps of which the trace does not tell when they began or ended; an annotation or
+// NVTX range that it does not have. A region may well be empty.
 absl::StatusOr<Region> Resolve(const RegionSpec& spec, const Timeline& timeline);
 
 }  // namespace gpuperf::analysis

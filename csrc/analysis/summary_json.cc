@@ -175,6 +175,15 @@ void WriteRegion(JsonWriter& json, const Summary& summary) {
     json.Null();
   }
   Write(json, "annotation", spec.annotation);
+  json.Key("nvtx");
+  if (spec.nvtx) {
+    json.BeginObject();
+    Write(json, "name", spec.nvtx->name);
+    Write(json, "domain", spec.nvtx->domain);
+    json.EndObject();
+  } else {
+    json.Null();
+  }
   json.Key("time");
   if (spec.time) {
     json.BeginObject();

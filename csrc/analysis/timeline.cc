@@ -16,15 +16,21 @@ void Timeline::OnStep(const reader::StepRow& row) {
   steps_.push_back({static_cast<int64_t>(row.row.host_ns()), row.row.index()});
 }
 
+template <class Row>
+Timeline::NamedInterval Timeline::Named(const Row& row, Interval interval) {
+  const bool is_nvtx = row.row.source() != v1::MARKER_SOURCE_GPUPERF;
+  return {Keep(row.name), is_nvtx ? DomainOf(row) : nullptr, is_nvtx, interval};
+}
+
 void Timeline::OnAnnotation(const reader::AnnotationRow& row) {
   if (row.name == nullptr) return;
   const auto begin = static_cast<int64_t>(row.row.begin_host_ns());
-  annotations_.push_back({*row.name, {begin, begin + static_cast<int64_t>(row.row.duration_ns())}});
+  annotations_.push_back(Named(row, {begin, begin + static_cast<int64_t>(row.row.duration_ns())}));
 }
 
 void Timeline::OnUnfinishedAnnotation(const reader::OpenAnnotationRow& row) {
   if (row.name == nullptr) return;
-  unfinished_.push_back({*row.name, {static_cast<int64_t>(row.row.begin_host_ns()), 0}});
+  unfinished_.push_back(Named(row, {static_cast<int64_t>(row.row.begin_host_ns()), 0}));
 }
 
 void Timeline::Finish(const reader::TraceReader& reader) {
@@ -33,7 +39,7 @@ void Timeline::Finish(const reader::TraceReader& reader) {
   span_.end = std::max(reader.last_host_ns(), span_.begin);
   for (NamedInterval& open : unfinished_) {
     open.interval.end = std::max(open.interval.begin, span_.end);
-    annotations_.push_back(std::move(open));
+    annotations_.push_back(open);
   }
   unfinished_.clear();
   std::stable_sort(steps_.begin(), steps_.end(),

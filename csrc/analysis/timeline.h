@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/node_hash_set.h"
 #include "analysis/intervals.h"
 #include "reader/clock_map.h"
 #include "reader/trace_reader.h"
@@ -35,7 +36,9 @@ class Timeline : public reader::Visitor {
     uint64_t index = 0;
   };
   struct NamedInterval {
-    std::string name;
+    reader::Name name = nullptr;    // the Timeline's
+    reader::Name domain = nullptr;  // "": the default domain; nullptr: not known, or not of NVTX
+    bool is_nvtx = false;
     Interval interval;
   };
 
@@ -54,7 +57,21 @@ class Timeline : public reader::Visitor {
   const std::vector<NamedInterval>& annotations() const { return annotations_; }
   const reader::ClockMap& clock() const { return clock_; }
 
+ protected:
+  // The Timeline's own copy, equal ones at one address.
+  reader::Name Keep(reader::Name name) { return name == nullptr ? nullptr : &*names_.insert(*name).first; }
+  // Of an annotation or mark: "" where it names none, nullptr where its name is not known.
+  template <class Row>
+  reader::Name DomainOf(const Row& row) {
+    return row.row.nvtx().domain_iid() == 0 ? Keep(&empty_) : Keep(row.domain);
+  }
+
  private:
+  template <class Row>
+  NamedInterval Named(const Row& row, Interval interval);
+
+  const std::string empty_;
+  absl::node_hash_set<std::string> names_;  // stable addresses
   Interval span_;
   std::optional<int64_t> first_host_ns_;
   std::vector<StepEnd> steps_;

@@ -17,10 +17,12 @@ analysis::RegionSpec ToRegionSpec(const py::object& region) {
 
   analysis::RegionSpec spec;
   if (region.is_none()) return spec;
-  const auto [steps, annotation, time] =
-      region.cast<std::tuple<std::optional<Steps>, std::optional<std::string>, std::optional<Times>>>();
+  using Nvtx = std::pair<std::string, std::optional<std::string>>;
+  const auto [steps, annotation, time, nvtx] = region.cast<
+      std::tuple<std::optional<Steps>, std::optional<std::string>, std::optional<Times>, std::optional<Nvtx>>>();
   if (steps) spec.steps = {steps->first, steps->second};
   spec.annotation = annotation;
+  if (nvtx) spec.nvtx = {nvtx->first, nvtx->second};
   if (time) {
     const auto point = [](const Point& told) -> std::optional<analysis::TimePoint> {
       if (!told) return std::nullopt;

@@ -8,7 +8,8 @@
 
 namespace gpuperf::bindings {
 
-// (steps: (begin, end) | None, annotation: bytes | None, time: ((origin, ns) | None, (origin, ns) | None) | None)
+// (steps: (begin, end) | None, annotation: bytes | None, time: ((origin, ns) | None, (origin, ns) | None) | None,
+//  nvtx: (name: bytes, domain: bytes | None) | None)
 analysis::RegionSpec ToRegionSpec(const pybind11::object& region);
 
 }  // namespace gpuperf::bindings

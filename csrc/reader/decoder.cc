@@ -330,7 +330,9 @@ void Decoder::DecodeMarkers(const v1::ChunkBody& body, Visitor* visitor) {
     const ThreadEntry& thread = dictionary_.thread(annotation.thread_iid());
     const Name name = dictionary_.name(annotation.name_iid());
     open_annotations_.erase({thread.definition.tid(), begin, name});
-    visitor->OnAnnotation({&thread, name, annotation, DomainOf(annotation)});
+    const uint32_t end_iid = annotation.end_thread_iid();
+    const ThreadEntry& end_thread = end_iid == 0 ? thread : dictionary_.thread(end_iid);
+    visitor->OnAnnotation({&thread, name, annotation, DomainOf(annotation), &end_thread});
   }
   for (const v1::Mark& mark : body.marks()) {
     if (!InTime(mark.host_ns(), "mark")) continue;

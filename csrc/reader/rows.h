@@ -113,7 +113,8 @@ struct NamedRow {
   const ThreadEntry* thread = nullptr;
   Name name = nullptr;
   const Message& row;
-  Name domain = nullptr;  // annotations and marks of NVTX, where row.nvtx() names one
+  Name domain = nullptr;                    // annotations and marks of NVTX, where row.nvtx() names one
+  const ThreadEntry* end_thread = nullptr;  // annotations
 };
 using StepRow = NamedRow<v1::Step>;
 using AnnotationRow = NamedRow<v1::Annotation>;

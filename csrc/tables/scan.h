@@ -9,9 +9,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
-#include "absl/container/node_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "analysis/timeline.h"
 #include "reader/chunk_times.h"
 #include "reader/frames.h"
@@ -34,17 +35,40 @@ struct ScannedStep {
   v1::Step row;
   ScannedThread thread;
 };
+// Whose an annotation or mark is, and what NVTX says of it.
+struct ScannedLabel {
+  reader::Name name = nullptr;
+  reader::Name domain = nullptr;  // "": none, or the default domain
+  v1::MarkerSource source = v1::MARKER_SOURCE_GPUPERF;
+  v1::PayloadKind payload_kind = v1::PAYLOAD_KIND_NONE;
+  uint64_t payload = 0;
+  uint32_t category = 0;
+  std::optional<uint32_t> color;
+  std::optional<uint32_t> payload_bytes;
+};
 struct ScannedAnnotation {
   int64_t begin_host_ns = 0;
   std::optional<int64_t> end_host_ns;  // absent: it did not end
-  reader::Name name = nullptr;
+  ScannedLabel label;
+  ScannedThread thread;
+  std::optional<uint32_t> end_tid;
+};
+struct ScannedMark {
+  int64_t host_ns = 0;
+  ScannedLabel label;
   ScannedThread thread;
 };
-struct ScannedMark {  // and counter
+struct ScannedCounter {
   int64_t host_ns = 0;
   double value = 0;
   reader::Name name = nullptr;
   ScannedThread thread;
+};
+struct ScannedName {
+  v1::ResourceKind kind = v1::RESOURCE_KIND_UNSPECIFIED;
+  uint64_t id = 0;
+  reader::Name domain = nullptr;  // "": the default domain
+  reader::Name name = nullptr;
 };
 struct ScannedLoss {
   v1::Loss row;
@@ -56,7 +80,7 @@ class Scan : public analysis::Timeline {
   static constexpr reader::Fields kFields =
       Timeline::kFields | reader::FieldBit(Body::kMarksFieldNumber) | reader::FieldBit(Body::kCountersFieldNumber) |
       reader::FieldBit(Body::kRunInfoFieldNumber) | reader::FieldBit(Body::kLossesFieldNumber) |
-      reader::FieldBit(Body::kOutagesFieldNumber);
+      reader::FieldBit(Body::kOutagesFieldNumber) | reader::FieldBit(Body::kResourceNamesFieldNumber);
 
   void OnFile(const std::string& /*path*/, const v1::FileHeader& /*header*/) override { parts.emplace_back(); }
   void OnChunk(const reader::Frame& frame) override;
@@ -65,6 +89,7 @@ class Scan : public analysis::Timeline {
   void OnUnfinishedAnnotation(const reader::OpenAnnotationRow& row) override;
   void OnMark(const reader::MarkRow& row) override;
   void OnCounter(const reader::CounterRow& row) override;
+  void OnResourceName(const reader::ResourceNameRow& row) override;
   void OnClockPair(const v1::ClockPair& row) override { clock_pairs.push_back(row); }
   void OnLoss(const reader::LossRow& row) override;
   void OnOutage(const v1::Outage& row) override { outages.push_back(row); }
@@ -90,17 +115,20 @@ class Scan : public analysis::Timeline {
   std::vector<ScannedStep> all_steps;
   std::vector<ScannedAnnotation> all_annotations;
   std::vector<ScannedMark> marks;
-  std::vector<ScannedMark> counters;
+  std::vector<ScannedCounter> counters;
+  std::vector<ScannedName> resource_names;  // the last one for each thing that is known to be the same
   std::vector<v1::ClockPair> clock_pairs;
   std::vector<ScannedLoss> losses;
   std::vector<v1::Outage> outages;
   uint64_t lost = 0;  // sum of `losses`
 
  private:
-  reader::Name Keep(reader::Name name) { return name == nullptr ? nullptr : &*names_.insert(*name).first; }
+  using Timeline::Keep;
   ScannedThread Keep(const reader::ThreadEntry& thread);
+  template <class Row>
+  ScannedLabel LabelOf(const Row& row);
 
-  absl::node_hash_set<std::string> names_;  // stable addresses
+  absl::flat_hash_map<std::tuple<int, uint64_t, reader::Name>, size_t> place_of_name_;
 };
 
 }  // namespace gpuperf::tables

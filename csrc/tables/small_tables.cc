@@ -1,4 +1,5 @@
-// steps, annotations, marks, counters, losses, outages and clock_pairs, from a Scan.
+// steps, annotations, marks, counters, names, losses, outages and clock_pairs, from a Scan.
+#include "absl/base/casts.h"
 #include "analysis/names.h"
 #include "tables/builders.h"
 
@@ -19,6 +20,51 @@ template <class Row>
 void AddThread(const std::vector<const Row*>& rows, TableBuilder* table) {
   table->AddOrNull<uint32_t>("tid", [&](size_t i) { return rows[i]->thread.tid; });
   table->AddName("thread", [&](size_t i) { return rows[i]->thread.name; });
+}
+
+// get(row) -> reader::Name: "" is the default domain, which has no name; one that is not known is told as lost.
+template <class Get>
+void AddDomain(const Get& get, TableBuilder* table) {
+  table->AddName("domain", get);
+  table->Add<bool>("domain_lost", [&](size_t i) { return get(i) == nullptr; });
+}
+
+// What NVTX says of annotations and marks. A payload's value stands in the column of its kind.
+template <class Row>
+void AddNvtx(const std::vector<const Row*>& rows, TableBuilder* table) {
+  table->AddText(
+      "source", [&](size_t i) { return static_cast<uint64_t>(rows[i]->label.source); },
+      [](uint64_t source) { return analysis::MarkerSourceName(static_cast<v1::MarkerSource>(source)); });
+  AddDomain([&](size_t i) { return rows[i]->label.domain; }, table);
+  table->AddOrNull<uint32_t>("category", [&](size_t i) -> std::optional<uint32_t> {
+    if (rows[i]->label.category == 0) return std::nullopt;
+    return rows[i]->label.category;
+  });
+  table->AddOrNull<uint32_t>("color", [&](size_t i) { return rows[i]->label.color; });
+  table->AddText(
+      "payload_kind",
+      [&](size_t i) -> std::optional<uint64_t> {
+        const v1::PayloadKind kind = rows[i]->label.payload_kind;
+        return kind == v1::PAYLOAD_KIND_NONE ? std::nullopt : std::optional<uint64_t>(kind);
+      },
+      [](uint64_t kind) { return analysis::PayloadKindName(static_cast<v1::PayloadKind>(kind)); });
+  const auto bits_of = [&](size_t i, v1::PayloadKind kind) -> std::optional<uint64_t> {
+    if (rows[i]->label.payload_kind != kind) return std::nullopt;
+    return rows[i]->label.payload;
+  };
+  table->AddOrNull<uint64_t>("payload_unsigned", [&](size_t i) { return bits_of(i, v1::PAYLOAD_KIND_UNSIGNED); });
+  table->AddOrNull<int64_t>("payload_signed", [&](size_t i) -> std::optional<int64_t> {
+    const std::optional<uint64_t> bits = bits_of(i, v1::PAYLOAD_KIND_SIGNED);
+    if (!bits) return std::nullopt;
+    return static_cast<int64_t>(*bits);
+  });
+  table->AddOrNull<double>("payload_double", [&](size_t i) -> std::optional<double> {
+    const std::optional<uint64_t> bits = bits_of(i, v1::PAYLOAD_KIND_DOUBLE);
+    if (!bits) return std::nullopt;
+    return absl::bit_cast<double>(*bits);
+  });
+  table->AddOrNull<uint64_t>("payload_schema", [&](size_t i) { return bits_of(i, v1::PAYLOAD_KIND_EXTENDED); });
+  table->AddOrNull<uint32_t>("payload_bytes", [&](size_t i) { return rows[i]->label.payload_bytes; });
 }
 
 int64_t HostNs(uint64_t time) { return static_cast<int64_t>(time); }
@@ -61,10 +107,10 @@ std::shared_ptr<const Table> BuildSteps(const Scan& scan, const RowFilter& filte
 std::shared_ptr<const Table> BuildAnnotations(const Scan& scan, RowFilter* filter) {
   const auto rows = Chosen(scan.all_annotations, [&](const ScannedAnnotation& row) {
     const int64_t end = row.end_host_ns.value_or(std::max(row.begin_host_ns, scan.span().end));
-    return filter->WantsName(row.name) && filter->WantsHostTime(row.begin_host_ns, end);
+    return filter->WantsName(row.label.name) && filter->WantsHostTime(row.begin_host_ns, end);
   });
   TableBuilder table("annotations", rows.size());
-  table.AddName("name", [&](size_t i) { return rows[i]->name; });
+  table.AddName("name", [&](size_t i) { return rows[i]->label.name; });
   table.Add<int64_t>("begin_host_ns", [&](size_t i) { return rows[i]->begin_host_ns; });
   table.AddOrNull<int64_t>("end_host_ns", [&](size_t i) { return rows[i]->end_host_ns; });
   table.AddOrNull<int64_t>("duration_ns", [&](size_t i) -> std::optional<int64_t> {
@@ -72,19 +118,45 @@ std::shared_ptr<const Table> BuildAnnotations(const Scan& scan, RowFilter* filte
     return *rows[i]->end_host_ns - rows[i]->begin_host_ns;
   });
   AddThread(rows, &table);
+  table.AddOrNull<uint32_t>("end_tid", [&](size_t i) { return rows[i]->end_tid; });
+  AddNvtx(rows, &table);
   return table.Finish();
 }
 
-std::shared_ptr<const Table> BuildMarks(const char* name, const std::vector<ScannedMark>& marks, bool have_values,
-                                        RowFilter* filter) {
-  const auto rows = Chosen(marks, [&](const ScannedMark& row) {
+std::shared_ptr<const Table> BuildMarks(const Scan& scan, RowFilter* filter) {
+  const auto rows = Chosen(scan.marks, [&](const ScannedMark& row) {
+    return filter->WantsName(row.label.name) && filter->WantsHostTime(row.host_ns, row.host_ns);
+  });
+  TableBuilder table("marks", rows.size());
+  table.AddName("name", [&](size_t i) { return rows[i]->label.name; });
+  table.Add<int64_t>("host_ns", [&](size_t i) { return rows[i]->host_ns; });
+  AddThread(rows, &table);
+  AddNvtx(rows, &table);
+  return table.Finish();
+}
+
+std::shared_ptr<const Table> BuildCounters(const Scan& scan, RowFilter* filter) {
+  const auto rows = Chosen(scan.counters, [&](const ScannedCounter& row) {
     return filter->WantsName(row.name) && filter->WantsHostTime(row.host_ns, row.host_ns);
   });
-  TableBuilder table(name, rows.size());
+  TableBuilder table("counters", rows.size());
   table.AddName("name", [&](size_t i) { return rows[i]->name; });
   table.Add<int64_t>("host_ns", [&](size_t i) { return rows[i]->host_ns; });
-  if (have_values) table.Add<double>("value", [&](size_t i) { return rows[i]->value; });
+  table.Add<double>("value", [&](size_t i) { return rows[i]->value; });
   AddThread(rows, &table);
+  return table.Finish();
+}
+
+// A name holds all the time, whenever it was given.
+std::shared_ptr<const Table> BuildNames(const Scan& scan, RowFilter* filter) {
+  const auto rows = Chosen(scan.resource_names, [&](const ScannedName& row) { return filter->WantsName(row.name); });
+  TableBuilder table("names", rows.size());
+  table.AddText(
+      "kind", [&](size_t i) { return static_cast<uint64_t>(rows[i]->kind); },
+      [](uint64_t kind) { return analysis::ResourceKindName(static_cast<v1::ResourceKind>(kind)); });
+  table.Add<uint64_t>("id", [&](size_t i) { return rows[i]->id; });
+  AddDomain([&](size_t i) { return rows[i]->domain; }, &table);
+  table.AddName("name", [&](size_t i) { return rows[i]->name; });
   return table.Finish();
 }
 
@@ -140,8 +212,9 @@ std::shared_ptr<const Table> BuildClockPairs(const Scan& scan, const RowFilter& 
 std::shared_ptr<const Table> BuildSmall(const std::string& name, const Scan& scan, RowFilter* filter) {
   if (name == "steps") return BuildSteps(scan, *filter);
   if (name == "annotations") return BuildAnnotations(scan, filter);
-  if (name == "marks") return BuildMarks("marks", scan.marks, false, filter);
-  if (name == "counters") return BuildMarks("counters", scan.counters, true, filter);
+  if (name == "marks") return BuildMarks(scan, filter);
+  if (name == "counters") return BuildCounters(scan, filter);
+  if (name == "names") return BuildNames(scan, filter);
   if (name == "losses") return BuildLosses(scan, *filter);
   if (name == "outages") return BuildOutages(scan, *filter);
   if (name == "clock_pairs") return BuildClockPairs(scan, *filter);

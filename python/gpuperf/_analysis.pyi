@@ -5,6 +5,7 @@ _Region = tuple[
     tuple[int | None, int | None] | None,
     bytes | None,
     tuple[tuple[int, int] | None, tuple[int, int] | None] | None,
+    tuple[bytes, bytes | None] | None,
 ]
 
 class TraceError(Exception): ...

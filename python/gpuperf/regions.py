@@ -1,4 +1,4 @@
-"""Regions: parts of a trace's time, told in steps, by an annotation, or in times (docs/report.md defines them)."""
+"""Regions: parts of a trace's time, told in steps, by annotations, or in times (docs/report.md defines them)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _HOST_CLOCK, _START, _END = 0, 1, 2  # TimePoint::Origin of csrc/analysis/region
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _TIME = re.compile(r"(?P<sign>-?)(?P<amount>\d+(?:\.\d+)?)(?P<unit>ns|us|µs|ms|s|m|h)")
 _INDEX = re.compile(r"-?\d+")
+_AT = re.compile(r"(?<!\\)@")  # between name and domain: the last one
 _FARTHEST = 2**62
 
 _Point: TypeAlias = "tuple[int, int]"
@@ -28,11 +29,13 @@ class Region(NamedTuple):
         steps: (begin, end) as of a Python slice.
         annotation: the name, as its bytes are in the trace.
         time: (begin, end), each (origin, ns).
+        nvtx: (name, domain); domain b"": the default one, None: any.
     """
 
     steps: tuple[int | None, int | None] | None = None
     annotation: bytes | None = None
     time: tuple[_Point | None, _Point | None] | None = None
+    nvtx: tuple[bytes, bytes | None] | None = None
 
     def __bool__(self) -> bool:
         return any(part is not None for part in self)
@@ -42,8 +45,9 @@ def region(
     steps: int | str | slice | tuple[int | None, int | None] | None = None,
     annotation: str | None = None,
     time: str | Bounds | None = None,
+    nvtx: str | None = None,
 ) -> Region:
-    """The region that the arguments tell.
+    r"""The region that the arguments tell.
 
     Args:
         steps: `slice(10, 20)`, `(10, 20)`, `"10:20"`, or one step's number. As in a Python slice a bound may be left
@@ -51,12 +55,18 @@ def region(
         annotation: the name of an annotation, exactly: all time in which one of that name was open.
         time: `("1s", "2s")`, `"1s:2s"` or a slice. Texts with a unit count from the session's start, negative ones
             from its end; integers are ns on the host clock, as the columns `*_host_ns` are.
+        nvtx: `NAME`, `NAME@DOMAIN` or `NAME@` (the default domain), exactly: all time in which an NVTX range of that
+            name was open. An `@` in a name is written `\@`.
 
     Raises:
         RegionError: an argument is none of these.
     """
-    name = None if annotation is None else annotation.encode("utf-8", "surrogateescape")
-    return Region(None if steps is None else _steps(steps), name, None if time is None else _times(time))
+    return Region(
+        None if steps is None else _steps(steps),
+        None if annotation is None else _bytes(annotation),
+        None if time is None else _times(time),
+        None if nvtx is None else _nvtx(nvtx),
+    )
 
 
 def intersection(first: Region, second: Region) -> Region:
@@ -72,6 +82,7 @@ def intersection(first: Region, second: Region) -> Region:
         first.steps if first.steps is not None else second.steps,
         first.annotation if first.annotation is not None else second.annotation,
         first.time if first.time is not None else second.time,
+        first.nvtx if first.nvtx is not None else second.nvtx,
     )
 
 
@@ -89,6 +100,18 @@ def _steps(told: int | str | slice | tuple[int | None, int | None]) -> tuple[int
     if not all(part is None or _is_index(part) for part in (begin, end)):
         raise wrong
     return _index(begin), _index(end)
+
+
+def _nvtx(told: str) -> tuple[bytes, bytes | None]:
+    if not isinstance(told, str) or not told:
+        raise RegionError(f"an NVTX range is NAME or NAME@DOMAIN, and not {told!r}")
+    *before, last = _AT.split(told)
+    name = "@".join(before) if before else last
+    return _bytes(name.replace(r"\@", "@")), _bytes(last.replace(r"\@", "@")) if before else None
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _times(told: str | Bounds) -> tuple[_Point | None, _Point | None]:

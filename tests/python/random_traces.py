@@ -16,6 +16,7 @@ OFFSET = 1_796_000_000 * SECOND  # device clock - host clock, about
 STRINGS = [
     b"_Z3addPf", b"_ZN2at4gemmIfLi4EEEvPT_i", b"triton_gemm", b"odd\xff", b"cudaLaunchKernel", b"cudaMemcpyAsync",
     b"cudaMemcpy", b"cudaStreamSynchronize", b"cudaMalloc", b"cudaGraphLaunch", b"main", b"forward", b"loss",
+    b"NCCL", b"a@b",
 ]  # fmt: skip
 # name, kind, name of the launched kernel
 SITES = [(5, 1, 1), (5, 1, 2), (5, 1, 3), (6, 4, 0), (7, 4, 0), (8, 6, 0), (9, 9, 0), (10, 2, 0)]
@@ -202,13 +203,37 @@ class RandomTrace:
                 step.tokens = rng.randint(0, 4096)
             self.step_index += 2 if rng.random() < 0.1 else 1
         for begin, end in self.times(at, rng.randint(0, 3)):
-            body.annotations.add(begin_host_ns=begin, duration_ns=end - begin, name_iid=rng.choice((12, 13, 99)),
-                                 thread_iid=rng.choice((1, 2)))  # fmt: skip
+            row = body.annotations.add(begin_host_ns=begin, duration_ns=end - begin, name_iid=rng.choice((12, 13, 99)),
+                                       thread_iid=rng.choice((1, 2)))  # fmt: skip
+            self.label(row)
+            if row.source == 2:
+                row.end_thread_iid = rng.choice((0, 1, 2, 9))
         if rng.random() < 0.2:
-            body.open_annotations.add(begin_host_ns=rng.randint(HOST, limit), name_iid=12, thread_iid=1)
+            self.label(body.open_annotations.add(begin_host_ns=rng.randint(HOST, limit), name_iid=12, thread_iid=1))
         for time, _ in self.times(at, rng.randint(0, 2)):
-            body.marks.add(host_ns=time, name_iid=rng.choice((12, 0, 99)), thread_iid=rng.choice((1, 9)))
+            self.label(body.marks.add(host_ns=time, name_iid=rng.choice((12, 0, 99)), thread_iid=rng.choice((1, 9))))
             body.counters.add(host_ns=time, name_iid=13, thread_iid=1, value=rng.choice((0.1, -1e300, 0.0)))
+
+    def label(self, row: Any) -> None:
+        """Whose it is; of NVTX's also what NVTX says of it."""
+        rng = self.random
+        kinds = 2 if row.DESCRIPTOR.name == "Mark" else 3
+        row.source = rng.randrange(kinds)
+        if row.source == 0:
+            return
+        if rng.random() < 0.2:
+            row.name_iid = 15
+        if rng.random() < 0.7:
+            row.nvtx.domain_iid = rng.choice((0, 14, 15, 98))
+        if rng.random() < 0.5:
+            row.nvtx.category = rng.choice((0, 3))
+            row.nvtx.color = rng.choice((0, 0xFF00FF00))
+        if rng.random() < 0.5:
+            row.nvtx.payload_kind = rng.randrange(5)
+            bits = (0, 2**64 - 1, 2**63, 0x4009_21FB_5444_2D18)  # the last one: pi
+            row.nvtx.payload = rng.choice(bits[::3] if row.nvtx.payload_kind == 3 else bits)
+            if row.nvtx.payload_kind == 4 and rng.random() < 0.5:
+                row.nvtx.payload_bytes = rng.choice((0, 64))
 
     def about_itself(self, body: Any, at: int) -> None:
         rng, pb = self.random, self.pb
@@ -224,6 +249,9 @@ class RandomTrace:
             if rng.random() < 0.5:
                 body.outages.add(reason=pb.events.OUTAGE_REASON_YIELDED, begin_host_ns=first, end_host_ns=last,
                                  detail=rng.choice(("", "x")))  # fmt: skip
+        for _ in range(rng.randint(0, 2)):
+            body.resource_names.add(kind=rng.choice((1, 2, 5)), id=rng.choice((77, 2**63)),
+                                    domain_iid=rng.choice((0, 14, 98)), name_iid=rng.choice((11, 13, 99)))  # fmt: skip
         if rng.random() < 0.5:
             run = body.run_info
             run.devices.add(device=0, pcie_generation=1, pcie_generation_max=5, pcie_width=16)

@@ -7,6 +7,7 @@ and the device time of a region's edge is searched for bit by bit.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
@@ -111,6 +112,7 @@ class Reference:
         self.annotations: list[Row] = []
         self.marks: list[Row] = []
         self.counters: list[Row] = []
+        self.names: list[Row] = []
         self.losses: list[Row] = []
         self.outages: list[Row] = []
         self.clock_pairs: list[Row] = []
@@ -154,6 +156,27 @@ class Reference:
                 if known is None:
                     return {"tid": None, "thread": None}
                 return {"tid": known.tid, "thread": text(name(known.name_iid))}
+
+            def domain(iid: int, name: Any = name) -> Row:
+                return {"domain": text(name(iid)), "domain_lost": name(iid) is None, "_domain": name(iid)}
+
+            def label(row: Any, name: Any = name, domain: Any = domain) -> Row:
+                nvtx, kind = row.nvtx, row.nvtx.payload_kind
+                (signed,) = struct.unpack("<q", struct.pack("<Q", nvtx.payload))
+                (double,) = struct.unpack("<d", struct.pack("<Q", nvtx.payload))
+                return {
+                    "name": text(name(row.name_iid)),
+                    "_name": name(row.name_iid),
+                    "source": ("gpuperf", "nvtx", "nvtx_start_end")[row.source],
+                    "category": nvtx.category or None,
+                    "color": nvtx.color if nvtx.HasField("color") else None,
+                    "payload_kind": (None, "unsigned", "signed", "double", "extended")[kind],
+                    "payload_unsigned": nvtx.payload if kind == 1 else None,
+                    "payload_signed": signed if kind == 2 else None,
+                    "payload_double": double if kind == 3 else None,
+                    "payload_schema": nvtx.payload if kind == 4 else None,
+                    "payload_bytes": nvtx.payload_bytes if nvtx.HasField("payload_bytes") else None,
+                } | domain(nvtx.domain_iid)
 
             def device_rows(batch: Any, streams: dict[int, Any] = streams) -> Iterable[tuple[int, Row]]:
                 stream = streams.get(batch.stream_iid)
@@ -267,25 +290,36 @@ class Reference:
                 )
             for annotation in body.annotations:
                 begin = annotation.begin_host_ns
-                row = {"name": text(name(annotation.name_iid)), "begin_host_ns": begin}
+                row = label(annotation) | {"begin_host_ns": begin}
                 row |= {"end_host_ns": begin + annotation.duration_ns, "duration_ns": annotation.duration_ns}
                 row |= thread(annotation.thread_iid)
+                row["end_tid"] = thread(annotation.end_thread_iid or annotation.thread_iid)["tid"]
                 self.annotations.append(row)
                 self._open_annotations.pop((row["tid"] or 0, begin, name(annotation.name_iid) or b""), None)
             for mark in body.marks:
-                row = {"name": text(name(mark.name_iid)), "host_ns": mark.host_ns} | thread(mark.thread_iid)
-                self.marks.append(row)
+                self.marks.append(label(mark) | {"host_ns": mark.host_ns} | thread(mark.thread_iid))
             for counter in body.counters:
                 row = {"name": text(name(counter.name_iid)), "host_ns": counter.host_ns, "value": counter.value}
                 self.counters.append(row | thread(counter.thread_iid))
             for open_ in body.open_annotations:
                 key = (thread(open_.thread_iid)["tid"] or 0, open_.begin_host_ns, name(open_.name_iid) or b"")
-                self._open_annotations[key] = {
-                    "name": text(name(open_.name_iid)),
+                self._open_annotations[key] = label(open_) | thread(open_.thread_iid)
+                self._open_annotations[key] |= {
                     "begin_host_ns": open_.begin_host_ns,
                     "end_host_ns": None,
                     "duration_ns": None,
-                } | thread(open_.thread_iid)
+                    "end_tid": None,
+                }
+            for named in body.resource_names:
+                kind = self.pb.events.ResourceKind.Name(named.kind).removeprefix("RESOURCE_KIND_").lower()
+                row = {"kind": kind, "id": named.id, "name": text(name(named.name_iid))} | domain(named.domain_iid)
+                same = ("kind", "id", "_domain")
+                for before in self.names if not row["domain_lost"] else []:
+                    if all(before[key] == row[key] for key in same):
+                        before.update(row)
+                        break
+                else:
+                    self.names.append(row)
             for loss in body.losses:
                 self.losses.append(
                     {
@@ -397,9 +431,18 @@ class Reference:
         return intersection([self.span], [(first, ends[numbers[-1]])])
 
     def annotation_region(self, name: str) -> Intervals:
-        mine = [row for row in self.annotations if row["name"] == name]
+        return self._open_time(row for row in self.annotations if row["name"] == name)
+
+    def nvtx_region(self, name: str, domain: str | None) -> Intervals:
+        """`domain` "": the default one; None: any."""
+        mine = [row for row in self.annotations if row["name"] == name and row["source"] != "gpuperf"]
+        if domain is not None:
+            mine = [row for row in mine if not row["domain_lost"] and (row["domain"] or "") == domain]
+        return self._open_time(mine)
+
+    def _open_time(self, rows: Iterable[Row]) -> Intervals:
         return intersection(
-            [self.span], union((row["begin_host_ns"], row["end_host_ns"] or self.span[1]) for row in mine)
+            [self.span], union((row["begin_host_ns"], row["end_host_ns"] or self.span[1]) for row in rows)
         )
 
     def time_region(self, begin: int, end: int) -> Intervals:
@@ -418,6 +461,8 @@ class Reference:
                 return overlap(device, row["begin_device_ns"], row["end_device_ns"]) is not None
             if table == "steps":
                 return any(begin < row["end_host_ns"] <= end for begin, end in region)
+            if table == "names":
+                return True
             if table in ("marks", "counters", "clock_pairs"):
                 return overlap(region, row["host_ns"], row["host_ns"]) is not None
             if table == "losses":
@@ -428,3 +473,14 @@ class Reference:
             return overlap(region, row[first], end) is not None
 
         return [row for row in rows if wanted(row)]
+
+
+def nvtx_ranges(expected: Reference) -> list[tuple[str, str, str | None]]:
+    """What may be asked for: as it is told, and the name and domain that it means."""
+    found = {(row["name"], None) for row in expected.annotations if row["source"] != "gpuperf" and row["name"]}
+    for row in expected.annotations:
+        if row["source"] != "gpuperf" and row["name"] and not row["domain_lost"]:
+            found.add((row["name"], row["domain"] or ""))
+    escaped = [tuple(part and part.replace("@", r"\@") for part in pair) for pair in found]
+    told = [name if domain is None else f"{name}@{domain}" for name, domain in escaped]
+    return sorted((one, *pair) for one, pair in zip(told, found, strict=True))

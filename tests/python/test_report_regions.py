@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import trace_builder
 from random_traces import HOST, SECOND, RandomTrace
 from reference_report import ReferenceReport, figures, length
-from reference_tables import Intervals, Reference, Row
+from reference_tables import Intervals, Reference, Row, nvtx_ranges
 
 pytest.importorskip("gpuperf._analysis")
 
@@ -53,6 +53,9 @@ def draw_region(data: st.DataObject, trace: Reference) -> tuple[regions.Region, 
     elif names and data.draw(st.booleans()):
         told["annotation"] = data.draw(st.sampled_from(names))
         region = trace.annotation_region(told["annotation"])
+    elif (ranges := nvtx_ranges(trace)) and data.draw(st.booleans()):
+        told["nvtx"], *meant = data.draw(st.sampled_from(ranges))
+        region = trace.nvtx_region(*meant)
     if not told or data.draw(st.booleans()):
         work = [*trace.kernels, *trace.copies, *trace.memsets]
         edges = [row[key] for row in work for key in ("begin_host_ns", "end_host_ns")]
@@ -155,7 +158,7 @@ def path(tmp_path: Path) -> str:
     """A kernel of 4 ms on either side of 2 s, a copy of 64 KiB behind a PCIe 5.0 × 16 link, five steps of a second."""
     pb = trace_builder.schema()
     body = pb.trace.ChunkBody()
-    for iid, value in enumerate([b"gemm", b"save"], 1):
+    for iid, value in enumerate([b"gemm", b"save", b"NCCL", b"a@b"], 1):
         body.strings.add(iid=iid, value=value)
     body.streams.add(iid=1, device=0, context=1, stream=7, priority=-1)
     body.kernels.add(iid=1, name_iid=1)
@@ -169,6 +172,9 @@ def path(tmp_path: Path) -> str:
         body.steps.add(host_ns=HOST + (index + 1) * SECOND, index=index)
     body.annotations.add(begin_host_ns=HOST, duration_ns=SECOND, name_iid=2)
     body.annotations.add(begin_host_ns=HOST + 3 * SECOND, duration_ns=SECOND, name_iid=2)
+    for at, (domain, source) in enumerate([(0, 1), (3, 2), (4, 1), (99, 1)]):
+        body.annotations.add(begin_host_ns=HOST + at * SECOND, duration_ns=(at + 1) * 1000, name_iid=4, source=source,
+                             nvtx={"domain_iid": domain})  # fmt: skip
     body.run_info.devices.add(device=0, pcie_generation=1, pcie_generation_max=5, pcie_width=16)
     header = pb.metadata.FileHeader(format_version=1, start={"monotonic_ns": HOST})
     chunk = trace_builder.chunk(body, 0, checkpoint=True, first=HOST, last=HOST + 6 * SECOND)
@@ -188,6 +194,11 @@ def path(tmp_path: Path) -> str:
         (["--steps", ":2"], 1_000_000, 2),
         (["--steps", "1:3", "--time", "2001ms:2002ms"], 1_000_000, 0.001),
         (["--annotation", "save"], None, 2),
+        (["--annotation", "a@b"], 3000, 10e-6),
+        (["--nvtx", r"a\@b"], 3000, 10e-6),
+        (["--nvtx", "a@b@"], None, 1e-6),
+        (["--nvtx", "a@b@NCCL"], None, 2e-6),
+        (["--nvtx", r"a@b@a\@b"], 3000, 3e-6),
     ],
 )
 def test_regions_of_the_command_line(path, capsys, arguments, kernel_ns, seconds):
@@ -247,6 +258,10 @@ def test_an_unknown_link_is_unknown(tmp_path, capsys, told):
         (["--steps", "1:2:3"], "steps are A:B"),
         (["--time", "5"], "times are A:B"),
         (["--steps", "9:"], "the region holds no time of the trace"),
+        (["--nvtx", "save"], 'the trace has no NVTX range "save"'),
+        (["--nvtx", "a@b@b"], 'the trace has no NVTX range "a@b" in a domain "b"'),
+        (["--nvtx", "save@"], 'the trace has no NVTX range "save" in the default domain'),
+        (["--nvtx", ""], "an NVTX range is NAME or NAME@DOMAIN"),
         (["--annotation", "nothing"], 'the trace has no annotation "nothing"'),
     ],
 )

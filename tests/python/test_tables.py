@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import trace_builder
 from random_traces import HOST, SECOND, RandomTrace
-from reference_tables import Reference, Row
+from reference_tables import Reference, Row, nvtx_ranges
 
 np = pytest.importorskip("numpy")
 pytest.importorskip("gpuperf._analysis")
@@ -77,7 +77,7 @@ def test_every_table_has_every_row(tmp_path, seed):
 def test_the_golden_trace(name):
     expected = Reference(GOLDEN.read_bytes())
     table = gpuperf.Trace(GOLDEN).table(name)
-    assert len(table) > 0
+    assert len(table) > 0 or name == "names"  # the golden trace is older than NVTX
     assert rows(table) == cut(getattr(expected, name), table)
 
 
@@ -200,6 +200,8 @@ def region_of(data: st.DataObject, expected: Reference) -> tuple[dict[str, Any],
     names = sorted({row["name"] for row in expected.annotations if row["name"]})
     ways += ["steps"] if numbers == list(range(len(numbers))) and numbers else []
     ways += ["annotation"] if names else []
+    ranges = nvtx_ranges(expected)
+    ways += ["nvtx"] if ranges else []
     way = data.draw(st.sampled_from(ways))
     if way == "steps":
         bounds = st.none() | st.integers(-len(numbers) - 2, len(numbers) + 2)
@@ -208,6 +210,9 @@ def region_of(data: st.DataObject, expected: Reference) -> tuple[dict[str, Any],
     if way == "annotation":
         name = data.draw(st.sampled_from(names))
         return {"annotation": name}, expected.annotation_region(name)
+    if way == "nvtx":
+        told, name, domain = data.draw(st.sampled_from(ranges))
+        return {"nvtx": told}, expected.nvtx_region(name, domain)
     if way == "relative":
         first, last = data.draw(st.integers(0, end - begin)), data.draw(st.integers(0, end - begin))
         return {"time": f"{first}ns:{last}ns"}, expected.time_region(begin + first, begin + last)
@@ -293,7 +298,8 @@ def test_filters_add_up():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"nvtx": "forward"}, "NVTX ranges are not recorded in this trace"),
+        ({"nvtx": ""}, "an NVTX range is NAME or NAME@DOMAIN"),
+        ({"nvtx": 7}, "an NVTX range is NAME or NAME@DOMAIN"),
         ({"steps": "a:b"}, "steps are A:B"),
         ({"steps": slice(0, 9, 2)}, "steps are A:B"),
         ({"steps": True}, "steps are A:B"),

@@ -22,8 +22,8 @@ Shows what traces say: how complete they are, how long the GPUs were idle, steps
 gpuperf itself cost. With several files (one a rank) a row for each comes first. Parts of a trace (.0001, …) are read
 with its first file.
 
---steps, --annotation and --time restrict every table to a part of the run; several of them to what lies in all. Work
-that reaches over an edge is cut there (docs/report.md).
+--steps, --annotation, --nvtx and --time restrict every table to a part of the run; several of them to what lies in
+all. Work that reaches over an edge is cut there (docs/report.md).
 
 exit codes: 0, 2 (a region that a trace does not have), 3 (a file cannot be read or is no trace), 4 (a trace is damaged
 or was not closed: what is there is shown)"""
@@ -45,6 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     region.add_argument("--annotation", metavar="NAME", help="while an annotation of this name was open")
     region.add_argument(
+        "--nvtx",
+        metavar="NAME[@DOMAIN]",
+        help="while an NVTX range of this name was open (NAME@: of the default domain)",
+    )
+    region.add_argument(
         "--time", metavar="A:B", help="from A to B after the start (1.5s:2s, :100ms; --time=-2s: the last two)"
     )
 
@@ -53,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     """Prints the report of what can be read; the exit code tells the worst that was met."""
     code = 0
     traces = []
-    region = regions.region(args.steps, args.annotation, args.time)
+    region = regions.region(args.steps, args.annotation, args.time, args.nvtx)
     for path in select(args.files):
         trace, failed = _read(path, region)
         code = code or failed

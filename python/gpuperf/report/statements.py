@@ -60,6 +60,10 @@ def region(trace: Summary) -> Iterator[str]:
         ways.append(f"steps {'' if begin is None else begin}:{'' if end is None else end}")
     if told["annotation"] is not None:
         ways.append(f"annotation {told['annotation']}")
+    if told["nvtx"]:
+        name, domain = told["nvtx"]["name"], told["nvtx"]["domain"]
+        where = "" if domain is None else f" of domain {domain}" if domain else " of the default domain"
+        ways.append(f"NVTX range {name}{where}")
     if told["time"]:
         ways.append("time")
     first, last = (_since_start(trace, told[key]) for key in ("begin_host_ns", "end_host_ns"))

@@ -57,6 +57,7 @@ class Filter(NamedTuple):
         parts = [
             f"steps={_slice(region.steps)}" if region.steps is not None else "",
             f"annotation={region.annotation.decode(errors='replace')!r}" if region.annotation is not None else "",
+            f"nvtx={_nvtx(*region.nvtx)!r}" if region.nvtx is not None else "",
             f"time={_slice(tuple(point and point[1] for point in region.time))} ns" if region.time is not None else "",
             f"stream={list(self.streams)}" if self.streams is not None else "",
             f"device={list(self.devices)}" if self.devices is not None else "",
@@ -90,6 +91,11 @@ def _common(first: tuple[int, ...] | None, second: tuple[int, ...] | None) -> tu
 
 def _test(name: Name) -> Callable[[str], object]:
     return re.compile(translate(name)).match if isinstance(name, str) else name.search
+
+
+def _nvtx(name: bytes, domain: bytes | None) -> str:
+    parts = (name,) if domain is None else (name, domain)
+    return "@".join(part.decode(errors="replace").replace("@", r"\@") for part in parts)
 
 
 def _slice(bounds: tuple[int | None, ...]) -> str:

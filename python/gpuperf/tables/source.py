@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuperf import _reader, regions
-from gpuperf.errors import RegionError, TraceError
+from gpuperf.errors import TraceError
 from gpuperf.tables.filters import Filter, Name, Numbers, numbers
 
 if TYPE_CHECKING:
@@ -76,9 +76,7 @@ class Source:
     ) -> Source:
         """Those of the rows that the filters want: see Trace.filter."""
         _ = self.file.native  # a closed trace says so now
-        if nvtx is not None:
-            raise RegionError(f"{self.file.path}: NVTX ranges are not recorded in this trace")
-        region = regions.region(steps, annotation, time)
+        region = regions.region(steps, annotation, time, nvtx)
         more = Filter(region, numbers(stream, "stream"), numbers(device, "device"), () if name is None else (name,))
         return Source(self.file, self.wanted & more)
 

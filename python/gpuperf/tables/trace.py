@@ -62,6 +62,7 @@ class Trace:
         "annotations",
         "marks",
         "counters",
+        "names",
         "losses",
         "outages",
         "clock_pairs",
@@ -115,18 +116,23 @@ class Trace:
 
     @property
     def annotations(self) -> Table:
-        """Named ranges of gpuperf.annotate()."""
+        """Named ranges of gpuperf.annotate() and of NVTX."""
         return self.table("annotations")
 
     @property
     def marks(self) -> Table:
-        """Instants of gpuperf.mark()."""
+        """Instants of gpuperf.mark() and of NVTX."""
         return self.table("marks")
 
     @property
     def counters(self) -> Table:
         """Values of gpuperf.counter()."""
         return self.table("counters")
+
+    @property
+    def names(self) -> Table:
+        """Names that the job gave to threads, streams, categories and the like through NVTX."""
+        return self.table("names")
 
     @property
     def losses(self) -> Table:
@@ -174,7 +180,7 @@ class Trace:
                 on the host clock.
             steps: as a Python slice of the steps, `slice(10, 20)` or `"10:20"`, or one step's number.
             annotation: while an annotation of that name was open.
-            nvtx: while an NVTX range of that name was open; no trace has such ranges yet.
+            nvtx: `NAME`, `NAME@DOMAIN` or `NAME@` (the default domain): while such an NVTX range was open.
             stream: ids of CUDA streams, as the column `stream` tells them.
             device: CUDA ordinals.
             name: a glob for the whole name, or a compiled regular expression to search for. Kernels are known by their
