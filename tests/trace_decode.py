@@ -497,6 +497,7 @@ def loads(data: bytes) -> Trace:
     view = memoryview(data)
     trace: Trace | None = None
     builder: _Builder | None = None
+    header_crc = 0
     end = len(MAGIC)
     try:
         for number, wire_type, begin, behind, raw in _fields(view[len(MAGIC) :]):
@@ -507,10 +508,14 @@ def loads(data: bytes) -> Trace:
                     raise DecodeError(f"format version {header['format_version']} is newer than {NEWEST_VERSION}")
                 trace = Trace(header)
                 builder = _Builder(trace)
+                header_crc = crc32c(raw)
             elif trace is None or builder is None:
                 raise DecodeError("the file header is not the first field")
             elif number == 2:
                 _chunk(trace, begin, raw, builder.chunk)
+            elif number == 4 and wire_type == 5:
+                if int.from_bytes(raw, "little") != header_crc:
+                    raise DecodeError(f"the header has not the checksum {header_crc:08x} that the file tells")
             elif number == 3:
                 trace.index = decode("TraceIndex", raw)
                 _check_index(trace, begin, data)

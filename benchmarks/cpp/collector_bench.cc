@@ -140,7 +140,7 @@ int main() {
   }
   const uint64_t begin = gpuperf::base::ThreadCpuNs();
   collector.Poll();
-  writer.Close();
+  writer.Close({});
   busy_ns += gpuperf::base::ThreadCpuNs() - begin;
   unlink(writer.path().c_str());
   if (collector.counts().kernels.load() != kernels || collector.counts().lost.load() != 0) return 1;

@@ -1,5 +1,7 @@
 #include "analysis/id_set.h"
 
+#include <bitset>
+
 namespace gpuperf::analysis {
 
 void IdSet::Insert(uint64_t id) {
@@ -11,6 +13,17 @@ void IdSet::Insert(uint64_t id) {
     last_number_ = number;
   }
   (*last_)[id % kPageBits / 64] |= uint64_t{1} << (id % 64);
+}
+
+uint64_t IdSet::CountWithout(const IdSet& other) const {
+  static constexpr Page kEmpty{};
+  uint64_t count = 0;
+  for (const auto& [number, page] : pages_) {
+    const auto found = other.pages_.find(number);
+    const Page& theirs = found == other.pages_.end() ? kEmpty : *found->second;
+    for (size_t i = 0; i < page->size(); ++i) count += std::bitset<64>((*page)[i] & ~theirs[i]).count();
+  }
+  return count;
 }
 
 bool IdSet::Contains(uint64_t id) const {

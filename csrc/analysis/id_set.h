@@ -15,6 +15,8 @@ class IdSet {
  public:
   void Insert(uint64_t id);
   bool Contains(uint64_t id) const;
+  // How many are in this set and not in `other`.
+  uint64_t CountWithout(const IdSet& other) const;
 
  private:
   static constexpr uint64_t kPageBits = 512;

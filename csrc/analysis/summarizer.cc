@@ -111,6 +111,8 @@ void Summarizer::AddDeviceRow(const reader::DeviceRow& row, Join* join) {
 }
 
 void Summarizer::OnKernel(const reader::KernelRow& row) {
+  // Also outside the region: its launch may lie in it.
+  if (row.graph_id == 0) kernel_ids_.Insert(row.correlation);
   StreamState& stream = StateOf(*row.stream);
   const std::optional<int64_t> ns = DeviceTime(row);
   if (!ns) return;
@@ -150,6 +152,10 @@ void Summarizer::OnCall(const reader::CallRow& row) {
   call.site = row.site;
   call.Add(*ns);
   call.errors += row.result != 0;
+  if (row.site->definition.kind() == v1::CALL_KIND_LAUNCH && row.result == 0 &&
+      row.site->definition.capture() == v1::CAPTURE_STATE_NONE) {
+    launch_ids_.Insert(row.correlation);
+  }
   if (row.site->definition.kind() == v1::CALL_KIND_COPY) copy_calls_.push_back({row.correlation, row.site, *ns});
 }
 
@@ -206,6 +212,8 @@ void Summarizer::OnOpaqueInterval(const reader::OpaqueRow& row) {
   if (begin < end) StateOf(*row.stream).device->opaque.Add(begin, end);
 }
 
+void Summarizer::OnLevelChange(const v1::LevelChange& row) { levels_.push_back(row); }
+
 Summary Summarizer::Finish(const reader::TraceReader& reader) {
   Summary summary;
   summary.path = reader.path();
@@ -249,6 +257,8 @@ Summary Summarizer::Finish(const reader::TraceReader& reader) {
   summary.joined_kernels = Joined(kernel_join_);
   summary.joined_copies = Joined(copy_join_);
   summary.joined_memsets = Joined(memset_join_);
+  summary.launches_without_kernel = launch_ids_.CountWithout(kernel_ids_);
+  summary.levels = std::move(levels_);
   return summary;
 }
 
@@ -299,6 +309,8 @@ void Summarizer::FinishSteps(Summary* summary) {
     const Interval* interval = ends_in(step.host_ns);
     if (interval == nullptr) continue;
     ++figures.count;
+    if (!figures.first_host_ns) figures.first_host_ns = step.host_ns;
+    figures.last_host_ns = step.host_ns;
     if (i == 0 || steps_[i - 1].host_ns < interval->begin) continue;
     const Step& before = steps_[i - 1];
     if (step.index != before.index + 1) {
@@ -344,7 +356,10 @@ void Summarizer::FinishDevices(const ClockMap& clock, Summary* summary) {
       figures.idle_intervals = idle.size();
       figures.longest_idle_ns = 0;
       for (const Interval& interval : idle) {
-        figures.longest_idle_ns = std::max(*figures.longest_idle_ns, interval.end - interval.begin);
+        const int64_t ns = interval.end - interval.begin;
+        if (ns <= *figures.longest_idle_ns) continue;
+        figures.longest_idle_ns = ns;
+        figures.longest_idle_begin_host_ns = interval.begin;
       }
       if (!in_steps.empty()) {
         figures.steps_captured_ns = Length(in_steps);

@@ -1,7 +1,8 @@
 // Reads a trace, or a region of it, into a Summary in one pass (with a region a light one comes before it).
 //
-// One thread. Memory: a bit for each correlation id, 24 bytes for each distinct kernel duration, 16 bytes for each idle
-// interval of a stream; the rows are not kept. The result does not depend on the order in which rows were delivered.
+// One thread. Memory: some bits for each correlation id, 24 bytes for each distinct kernel duration, 16 bytes for each
+// idle interval of a stream; the rows are not kept. The result does not depend on the order in which rows were
+// delivered.
 #ifndef GPUPERF_ANALYSIS_SUMMARIZER_H_
 #define GPUPERF_ANALYSIS_SUMMARIZER_H_
 
@@ -46,6 +47,7 @@ class Summarizer : public reader::Visitor {
   void OnLoss(const reader::LossRow& row) override;
   void OnOutage(const v1::Outage& row) override;
   void OnOpaqueInterval(const reader::OpaqueRow& row) override;
+  void OnLevelChange(const v1::LevelChange& row) override;
   void OnChunk(const reader::Frame& frame) override;
 
   // After reader.Read(&summarizer); once.
@@ -120,9 +122,12 @@ class Summarizer : public reader::Visitor {
   std::map<std::pair<int, int>, LossFigures> losses_;
   std::vector<Step> steps_;
   std::vector<v1::Outage> outages_;
+  std::vector<v1::LevelChange> levels_;
   std::vector<UnfinishedCall> unfinished_calls_;
   uint64_t unfinished_call_count_ = 0;
   IdSet call_ids_;
+  IdSet launch_ids_;  // of launches that must have a kernel
+  IdSet kernel_ids_;  // of kernels outside graphs
   IdSet pageable_copies_;
   std::vector<CopyCall> copy_calls_;
   Join kernel_join_;

@@ -37,11 +37,13 @@ struct SpanFigures {
 };
 
 struct StepFigures {
-  uint64_t count = 0;               // step() calls
-  uint64_t not_seen = 0;            // by their index there were more
-  DurationFigures durations;        // from one step() to the next: one fewer than step() calls
-  std::optional<uint64_t> samples;  // in the steps that have a duration and tell them …
-  int64_t samples_ns = 0;           // … which took this long
+  uint64_t count = 0;                    // step() calls …
+  std::optional<int64_t> first_host_ns;  // … the first of them …
+  std::optional<int64_t> last_host_ns;   // … and the last
+  uint64_t not_seen = 0;                 // by their index there were more
+  DurationFigures durations;             // from one step() to the next: one fewer than step() calls
+  std::optional<uint64_t> samples;       // in the steps that have a duration and tell them …
+  int64_t samples_ns = 0;                // … which took this long
   std::optional<uint64_t> tokens;
   int64_t tokens_ns = 0;
 };
@@ -60,6 +62,7 @@ struct DeviceFigures {
   std::optional<int64_t> idle_ns;    // captured - busy - opaque
   std::optional<uint64_t> idle_intervals;
   std::optional<int64_t> longest_idle_ns;
+  std::optional<int64_t> longest_idle_begin_host_ns;  // the first of that length; absent without idle time
   // The same between the first and the last step(); absent without two steps.
   std::optional<int64_t> steps_captured_ns;
   std::optional<int64_t> steps_busy_ns;
@@ -201,9 +204,14 @@ struct Summary {
   JoinFigures joined_kernels;
   JoinFigures joined_copies;
   JoinFigures joined_memsets;
+  // Launches outside graphs that returned without error, and whose kernel is not in the trace.
+  uint64_t launches_without_kernel = 0;
+  std::vector<v1::LevelChange> levels;  // what was recorded from when on; empty: all of it
 
   // Nothing is known to be missing from the captured time.
-  bool complete() const { return cleanly_closed && damage_count == 0 && losses.empty(); }
+  bool complete() const {
+    return cleanly_closed && damage_count == 0 && losses.empty() && launches_without_kernel == 0;
+  }
 };
 
 // The JSON object of docs/report.md.

@@ -245,12 +245,18 @@ void WriteCompleteness(JsonWriter& json, const Summary& summary) {
   join("copies", summary.joined_copies);
   join("memsets", summary.joined_memsets);
   json.EndObject();
+  json.Uint("launches_without_kernel", summary.launches_without_kernel);
+  json.Key("levels").BeginArray();
+  for (const v1::LevelChange& change : summary.levels) {
+    json.BeginObject().String("level", LevelName(change.level())).Uint("host_ns", change.host_ns()).EndObject();
+  }
+  json.EndArray();
   json.EndObject();
 }
 
 void WriteSteps(JsonWriter& json, const StepFigures& steps) {
   json.Key("steps").BeginObject();
-  json.Uint("count", steps.count);
+  json.Uint("count", steps.count).Int("first_host_ns", steps.first_host_ns).Int("last_host_ns", steps.last_host_ns);
   json.Uint("not_seen", steps.not_seen);
   json.Key("durations").BeginObject();
   WriteFigures(json, steps.durations);
@@ -271,6 +277,7 @@ void WriteDevice(JsonWriter& json, const DeviceFigures& device) {
   json.Int("kernel_ns", device.kernel_ns).Int("copy_ns", device.copy_ns).Int("memset_ns", device.memset_ns);
   json.Int("busy_ns", device.busy_ns).Int("opaque_ns", device.opaque_ns).Int("idle_ns", device.idle_ns);
   json.Uint("idle_intervals", device.idle_intervals).Int("longest_idle_ns", device.longest_idle_ns);
+  json.Int("longest_idle_begin_host_ns", device.longest_idle_begin_host_ns);
   json.Int("steps_captured_ns", device.steps_captured_ns);
   json.Int("steps_busy_ns", device.steps_busy_ns).Int("steps_idle_ns", device.steps_idle_ns);
   json.EndObject();

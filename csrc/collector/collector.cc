@@ -124,7 +124,7 @@ bool Collector::Flush(uint32_t timeout_ms) {
   wake_.notify_all();
   return flushed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] {
     return flush_done_ >= wanted || stopping_ || gave_up_;
-  }) && flush_done_ >= wanted;
+  }) && flush_done_ >= wanted && !sink_.failed();
 }
 
 SelfCost Collector::self_cost() const {
@@ -175,7 +175,7 @@ void Collector::Collect() {
   Poll();
   CheckJoins(/*last=*/true);
   Cut();
-  sink_.Close();
+  sink_.Close(context_.batches);
   lock.lock();
   flushed_.notify_all();
 }
@@ -348,7 +348,7 @@ void Collector::Cut() {
   batches.resource_names.clear();
   batches.counters.clear();
   batches.clock_pairs.clear();
-  batches.losses.clear();
+  if (written) batches.losses.clear();
   batches.outages.clear();
   batches.opaque_intervals.clear();
   batches.level_changes.clear();

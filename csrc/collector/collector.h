@@ -36,8 +36,8 @@ class ChunkSink {
   virtual bool Write(Batches& batches) = 0;
   // True from the first Write that failed for good on: its rows and all that come later are lost.
   virtual bool failed() const = 0;
-  // Ends the file. The last call.
-  virtual void Close() = 0;
+  // Ends the file. The last call. `rest` holds the losses of which no Write has taken note.
+  virtual void Close(const Batches& rest) = 0;
 };
 
 struct CollectorOptions {
@@ -59,8 +59,8 @@ class Collector {
 
   // Any thread. Serialised RunInfo, for the next chunk.
   void SetRunInfo(std::string run_info);
-  // Any thread: waits until all that was published before is written, at most timeout_ms. False: timed out, or the
-  // collector has failed.
+  // Any thread: waits until all that was published before is written, at most timeout_ms. False: timed out, or it cannot
+  // be written.
   bool Flush(uint32_t timeout_ms);
 
   const Counts& counts() const { return context_.counts; }

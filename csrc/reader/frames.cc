@@ -17,7 +17,14 @@ constexpr size_t kFooterBytes = 9;  // 71 <8 bytes>
 constexpr uint64_t kLeastSearchBytes = 1 << 12;
 constexpr uint64_t kMostSearchBytes = 1 << 20;
 
-enum TraceFileField : uint32_t { kHeader = 1, kChunks = 2, kIndex = 3, kIndexOffset = 14, kMagicField = 15 };
+enum TraceFileField : uint32_t {
+  kHeader = 1,
+  kChunks = 2,
+  kIndex = 3,
+  kHeaderCrc32c = 4,
+  kIndexOffset = 14,
+  kMagicField = 15
+};
 
 bool IsBytes(const WireField& field, uint32_t number) {
   return field.number == number && field.type == WireType::kBytes;
@@ -73,8 +80,11 @@ absl::Status FrameReader::ReadHeader() {
   const uint64_t content = position_ + field.content;
   if (head && content + field.value <= file_.size()) {
     file_.Read(content, field.value, &buffer_);
-    if (header_.ParseFromString(buffer_)) {
+    if (HeaderIsSound(content + field.value) && header_.ParseFromString(buffer_)) {
       position_ = content + field.value;
+      if (header_.format_version() == 0) {
+        return absl::InvalidArgumentError(absl::StrCat(path, ": not a gpuperf trace: format version 0 is none"));
+      }
       if (header_.format_version() > kFormatVersion) {
         return absl::UnimplementedError(absl::StrCat(path, ": made by a newer gpuperf (", header_.producer(),
                                                      ", format ", header_.format_version(), "; this one reads up to ",
@@ -84,10 +94,19 @@ absl::Status FrameReader::ReadHeader() {
     }
     header_.Clear();
   }
-  // The header has no check sum of its own: what no header can be read of may still be followed by chunks.
+  // What no header can be read of may still be followed by chunks.
   if (FindChunk(position_) == file_.size()) return cut;
   StepOver("the file header is damaged");
   return absl::OkStatus();
+}
+
+// Holds the header's bytes, in buffer_, against the check sum that follows them. Traces of old have none.
+bool FrameReader::HeaderIsSound(uint64_t behind) {
+  std::string follows;
+  file_.Read(behind, kHeadBytes, &follows);
+  WireField field;
+  if (!WireCursor(follows).ReadHead(&field) || field.number != kHeaderCrc32c) return true;
+  return field.type == WireType::kFixed32 && field.value == base::Crc32c(buffer_.data(), buffer_.size());
 }
 
 void FrameReader::ReadIndex() {

@@ -71,7 +71,9 @@ class FrameReader {
   // gpuperf. `damages` must outlive the reader.
   static absl::StatusOr<FrameReader> Open(const std::string& path, Damages* damages);
 
+  // Empty where the header is damaged.
   const v1::FileHeader& header() const { return header_; }
+  bool header_damaged() const { return !header_damage_.what.empty(); }
   const File& file() const { return file_; }
   uint64_t position() const { return position_; }  // everything before it has been read
 
@@ -91,6 +93,7 @@ class FrameReader {
   FrameReader(File file, Damages* damages) : file_(std::move(file)), damages_(damages) {}
 
   absl::Status ReadHeader();
+  bool HeaderIsSound(uint64_t behind);
   void ReadIndex();
   const char* ReadChunk(uint64_t content, uint64_t size, Frame* frame);
   void StepOver(const std::string& what);

@@ -13,6 +13,10 @@ namespace gpuperf::reader {
 namespace {
 
 constexpr unsigned kMaxParts = 10'000;
+// So many missing ones are searched behind.
+constexpr unsigned kMostMissingParts = 32;
+
+std::string PartName(const std::string& first, unsigned part) { return absl::StrFormat("%s.%04u", first, part); }
 
 // What cannot be parsed becomes a Damage; Protobuf need not write to stderr about it, too.
 #if GOOGLE_PROTOBUF_VERSION < 4022000
@@ -45,18 +49,43 @@ void TraceReader::OpenFurtherParts() {
   // Copies: parts_ grows, and with it the first part moves.
   const std::string base = path();
   const std::string uuid = header().trace_uuid();
+  const auto add = [&](unsigned part, std::string what, uint64_t after_host_ns = 0, uint64_t before_host_ns = 0) {
+    damages_->Add({PartName(base, part), 0, 0, std::move(what), after_host_ns, before_host_ns});
+  };
+  const auto end_of = [](const FrameReader& reader) {
+    const auto& entries = reader.index().entries();
+    return entries.empty() ? 0 : entries.rbegin()->last_host_ns();
+  };
+  unsigned missing = 0;  // the first of some that are
   for (unsigned part = 1; part < kMaxParts; ++part) {
-    const std::string name = absl::StrFormat("%s.%04u", base, part);
+    const std::string name = PartName(base, part);
     absl::StatusOr<FrameReader> next = FrameReader::Open(name, damages_.get());
-    if (absl::IsNotFound(next.status())) return;
+    if (absl::IsNotFound(next.status())) {
+      if (missing == 0) missing = part;
+      if (part - missing < kMostMissingParts) continue;
+      break;
+    }
     if (!next.ok()) {
       const absl::string_view message = next.status().message();
-      damages_->Add(
-          {name, 0, 0, absl::StrCat("not read:", message.substr(std::min(name.size() + 1, message.size()))), 0, 0});
+      add(part, absl::StrCat("not read:", message.substr(std::min(name.size() + 1, message.size()))));
       return;
     }
-    if (next->header().trace_uuid() != uuid || next->header().part() != part) return;  // of another trace
+    if (next->header_damaged()) {
+      add(part, "not read: its header is damaged, so it is not known to be of this trace");
+      return;
+    }
+    if (next->header().trace_uuid() != uuid || next->header().part() != part) break;  // of another trace
+    if (missing != 0) {
+      const auto& entries = next->index().entries();
+      add(missing, part - missing == 1 ? "missing" : absl::StrCat("missing, up to part ", part - 1),
+          end_of(parts_.back()), entries.empty() ? 0 : entries.begin()->first_host_ns());
+      missing = 0;
+    }
     parts_.push_back(*std::move(next));
+  }
+  if (parts_.back().index().continues()) {
+    add(parts_.back().header().part() + 1, "missing: the trace goes on there, and its end is not known",
+        end_of(parts_.back()));
   }
 }
 

@@ -75,15 +75,22 @@ void FlushThread::Run() {
       source::EmitCuptiDropped(dropped);
     }
     EmitClocks(api_);
-    try {
-      each_round_();
-    } catch (const std::exception& failure) {  // want of memory must not end the job; the next round tries again
-      base::Log(base::LogLevel::kInfo, "flush thread: %s", failure.what());
-    }
+    EachRound();
     g_cpu_ns.store(base::ThreadCpuNs(), std::memory_order_relaxed);
     lock.lock();
     done_ = wanted;
     flushed_.notify_all();
+  }
+  lock.unlock();
+  EachRound();  // a session may be over before its first round
+  g_cpu_ns.store(base::ThreadCpuNs(), std::memory_order_relaxed);
+}
+
+void FlushThread::EachRound() {
+  try {
+    each_round_();
+  } catch (const std::exception& failure) {  // want of memory must not end the job; the next round tries again
+    base::Log(base::LogLevel::kInfo, "flush thread: %s", failure.what());
   }
 }
 

@@ -20,7 +20,7 @@ void EmitClocks(const cupti::Api& api);
 
 class FlushThread {
  public:
-  // `each_round` runs on the thread after every flush.
+  // `each_round` runs on the thread after every flush, and once more when it ends.
   FlushThread(const cupti::Api& api, uint32_t period_ms, std::function<void()> each_round);
 
   void Start();
@@ -33,6 +33,7 @@ class FlushThread {
 
  private:
   void Run();
+  void EachRound();
 
   const cupti::Api& api_;
   const uint32_t period_ms_;

@@ -9,6 +9,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -85,18 +86,18 @@ std::string AlreadyExists(const std::string& path) {
 
 FileSink::~FileSink() { Close(); }
 
-bool FileSink::Create(const std::string& path) {
-  descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, kOwnerOnly);
+// -1: errno says why not.
+int FileSink::Create(const std::string& path) {
+  int made = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, kOwnerOnly);
   // Where the job closed a standard stream we may get its number, and the job's output would go into the trace.
-  if (descriptor_ >= 0 && descriptor_ <= STDERR_FILENO) {
-    const int low = descriptor_;
-    descriptor_ = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (made >= 0 && made <= STDERR_FILENO) {
+    const int low = made;
+    made = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     const int why = errno;
     close(low);
     errno = why;
   }
-  size_ = 0;
-  return descriptor_ >= 0;
+  return made;
 }
 
 bool FileSink::Open(const OutputPlan& plan) {
@@ -107,10 +108,12 @@ bool FileSink::Open(const OutputPlan& plan) {
     return false;
   }
   if (plan.force) RemoveIfOld(path_, plan.run_start_ns);
-  bool made = Create(path_);
+  descriptor_ = Create(path_);
+  bool made = descriptor_ >= 0;
   for (int sibling = 1; !made && errno == EEXIST && sibling <= kMostSiblings; ++sibling) {
     path_ = WithSuffix(plan.path, sibling == 1 ? plan.suffix : plan.suffix + base::Format("-%d", sibling));
-    made = Create(path_);
+    descriptor_ = Create(path_);
+    made = descriptor_ >= 0;
     if (made && !plan.force && !PartsBeside(path_).empty()) {  // here the trace could not grow
       Close();
       unlink(path_.c_str());
@@ -128,13 +131,34 @@ bool FileSink::Open(const OutputPlan& plan) {
   return true;
 }
 
-bool FileSink::OpenNextPart() {
-  Close();
-  ++part_;
-  const std::string path = path_ + base::Format(".%04u", part_);
-  if (Create(path)) return true;
+bool FileSink::MakeNextPart() {
+  const std::string path = path_ + base::Format(".%04u", part_ + 1);
+  next_descriptor_ = Create(path);
+  if (next_descriptor_ >= 0) return true;
   error_ = base::Format("cannot create %s: %s", path.c_str(), std::strerror(errno));
   return false;
+}
+
+void FileSink::GoOnInNextPart() {
+  const int next = std::exchange(next_descriptor_, -1);
+  Close();
+  descriptor_ = next;
+  ++part_;
+  size_ = kept_ = 0;
+}
+
+bool FileSink::Keep(uint64_t bytes) {
+  if (size_ + bytes <= kept_) return true;
+  int result = 0;
+  do {
+    result = fallocate(descriptor_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size_), static_cast<off_t>(bytes));
+  } while (result != 0 && errno == EINTR);
+  if (result != 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
+    error_ = base::Format("cannot write %s: %s", path_.c_str(), std::strerror(errno));
+    return false;
+  }
+  kept_ = size_ + bytes;
+  return true;
 }
 
 bool FileSink::Append(std::string_view bytes) {
@@ -155,8 +179,14 @@ bool FileSink::Append(std::string_view bytes) {
 }
 
 void FileSink::Close() {
-  if (descriptor_ >= 0) close(descriptor_);
-  descriptor_ = -1;
+  if (descriptor_ >= 0) {
+    // Gives back the room that was kept and not used.
+    if (kept_ > size_) [[maybe_unused]]
+      const int cut = ftruncate(descriptor_, static_cast<off_t>(size_));
+    close(descriptor_);
+  }
+  if (next_descriptor_ >= 0) close(next_descriptor_);
+  descriptor_ = next_descriptor_ = -1;
 }
 
 }  // namespace gpuperf::trace

@@ -34,9 +34,13 @@ class FileSink {
 
   // Claims and creates the file. False: see error().
   bool Open(const OutputPlan& plan);
-  // Creates the next part, "<path>.0001" and so on, and goes on there. Never over a file that somebody put there since
-  // Open. False: see error().
-  bool OpenNextPart();
+  // Creates the next part, "<path>.0001" and so on, and keeps it for GoOnInNextPart(). Never over a file that somebody
+  // put there since Open. False: see error().
+  bool MakeNextPart();
+  void GoOnInNextPart();
+  // Sees to it that the next `bytes` bytes find room on the disk. Where the file system cannot tell, it is believed.
+  // False: see error(); what was kept before is still kept.
+  bool Keep(uint64_t bytes);
   // Appends all or nothing: what a full disk leaves half-written is cut off again. False: see error().
   bool Append(std::string_view bytes);
   void Close();
@@ -48,9 +52,11 @@ class FileSink {
   const std::string& error() const { return error_; }
 
  private:
-  bool Create(const std::string& path);
+  int Create(const std::string& path);
 
   int descriptor_ = -1;
+  int next_descriptor_ = -1;  // of the next part
+  uint64_t kept_ = 0;         // the disk has room for the file up to this size
   std::string path_;
   uint32_t part_ = 0;
   uint64_t size_ = 0;

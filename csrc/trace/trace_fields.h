@@ -359,6 +359,7 @@ enum class NvLink : protozero::pbf_tag_type {
 enum class TraceFile : protozero::pbf_tag_type {
   kMagic = 15,
   kHeader = 1,
+  kHeaderCrc32C = 4,
   kChunks = 2,
   kIndex = 3,
   kIndexOffset = 14,
@@ -382,6 +383,7 @@ enum class ChunkHeader : protozero::pbf_tag_type {
 
 enum class TraceIndex : protozero::pbf_tag_type {
   kEntries = 1,
+  kContinues = 2,
 };
 
 enum class IndexEntry : protozero::pbf_tag_type {

@@ -1,7 +1,8 @@
 // Writes a session's chunks into a trace: header first, checkpoints, parts, index footer. See docs/trace_format.md.
 //
 // The file is made at the first chunk of a process that has used CUDA, so processes that never do leave none. When the
-// disk refuses, one line says so and nothing more is written; the job and the live counts go on. All calls but the
+// disk refuses, one line says so and nothing more is written but the losses and the footer, for which room is kept; the
+// job and the live counts go on. All calls but the
 // getters on the collector thread.
 #ifndef GPUPERF_TRACE_TRACE_WRITER_H_
 #define GPUPERF_TRACE_TRACE_WRITER_H_
@@ -31,7 +32,7 @@ class TraceWriter final : public collector::ChunkSink {
   explicit TraceWriter(WriterOptions options);
 
   bool Write(collector::Batches& batches) override;
-  void Close() override;
+  void Close(const collector::Batches& rest) override;
 
   // Any thread.
   std::string path() const;  // "" until the file exists
@@ -49,7 +50,10 @@ class TraceWriter final : public collector::ChunkSink {
 
   bool Begin();        // claims the file
   bool WriteHeader();  // of the current part
-  bool WriteFooter();
+  bool WriteFooter(bool continues);
+  bool GoOnInNextPart();
+  void WriteLosses(const collector::Batches& rest);
+  uint64_t RoomForEnd() const;
   bool Append(std::string_view bytes);
   bool Fail();
 
@@ -70,7 +74,7 @@ class NullSink final : public collector::ChunkSink {
  public:
   bool Write(collector::Batches& batches) override;
   bool failed() const override { return false; }
-  void Close() override {}
+  void Close(const collector::Batches& /*rest*/) override {}
 };
 
 }  // namespace gpuperf::trace

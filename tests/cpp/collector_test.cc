@@ -1,4 +1,8 @@
 // Collector and writer together: rings and activity buffers in, a file out, parsed by protoc-generated code.
+#include <sys/resource.h>
+
+#include <csignal>
+
 #include "recorded_run.h"
 
 TEST_CASE("every field of a kernel record is in the trace") {
@@ -685,7 +689,7 @@ TEST_CASE("streams without end: memory stays bounded, and every row keeps its st
       return sink_.Write(batches);
     }
     bool failed() const override { return sink_.failed(); }
-    void Close() override { sink_.Close(); }
+    void Close(const gpuperf::collector::Batches& rest) override { sink_.Close(rest); }
     size_t streams = 0;
     size_t kept = 0;
 
@@ -766,7 +770,7 @@ TEST_CASE("rows that could not be written are lost from their first to their las
       return true;
     }
     bool failed() const override { return writes_ == 1; }
-    void Close() override {}
+    void Close(const gpuperf::collector::Batches&) override {}
     uint64_t begin_ns = 0;
     uint64_t end_ns = 0;
     std::vector<gpuperf::collector::Loss> losses;
@@ -779,7 +783,7 @@ TEST_CASE("rows that could not be written are lost from their first to their las
   source::SetActive(true);
   source::EmitMark("m");
   collector.Start();
-  CHECK(collector.Flush(60'000));
+  CHECK_FALSE(collector.Flush(60'000));
   collector.Stop({});
   source::SetActive(false);
   REQUIRE(sink.losses.size() == 1);
@@ -795,7 +799,7 @@ TEST_CASE("want of memory ends the tracing, says so once, and counts what it cos
    public:
     bool Write(gpuperf::collector::Batches&) override { throw std::bad_alloc(); }
     bool failed() const override { return false; }
-    void Close() override { closed = true; }
+    void Close(const gpuperf::collector::Batches&) override { closed = true; }
     bool closed = false;
   } sink;
   std::FILE* said = std::tmpfile();
@@ -832,7 +836,7 @@ TEST_CASE("a process that never uses CUDA keeps few clock pairs, and what it kno
       return false;
     }
     bool failed() const override { return false; }
-    void Close() override {}
+    void Close(const gpuperf::collector::Batches&) override {}
     size_t pairs = 0;
     std::string run_info;
   } sink;
@@ -873,13 +877,45 @@ TEST_CASE("a disk that refuses loses events, says how many, and nothing else hap
     source::OnCallback(nullptr, cupti::kRuntimeDomain, kLaunchKernel, &data);
   }
   collector.Start();
-  CHECK(collector.Flush(60'000));
+  CHECK_FALSE(collector.Flush(60'000));
   CHECK(writer.failed());
   CHECK(collector.counts().lost.load() == 11);
   source::EmitMark("m");  // a failed sink stays failed: nothing is kept for later, and all is counted
-  CHECK(collector.Flush(60'000));
+  CHECK_FALSE(collector.Flush(60'000));
   CHECK(writer.failed());
   CHECK(collector.counts().lost.load() == 12);
   collector.Stop({});
   source::SetActive(false);
+}
+
+TEST_CASE("a disk that is full: what it still takes is a whole trace, and says what was not written") {
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto old_handler = signal(SIGXFSZ, SIG_IGN);
+  Run run;
+  run.Launch(1);
+  const rlimit limit{60'000, before.rlim_max};  // room for the header and some chunks
+  setrlimit(RLIMIT_FSIZE, &limit);
+  run.collector().Start();
+  int marks = 0;
+  bool flushed = true;
+  while (flushed && marks < 100'000) {
+    for (int i = 0; i < 500; ++i) source::EmitMark("a mark");
+    marks += 500;
+    flushed = run.collector().Flush(60'000);
+  }
+  for (int i = 0; i < 7; ++i) source::EmitMark("one more");
+  marks += 7;
+  run.collector().Stop({});
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, old_handler);
+  CHECK_FALSE(flushed);
+  const v1::TraceFile file = run.Parse();
+  REQUIRE(file.has_index());
+  REQUIRE(file.chunks_size() == file.index().entries_size());
+  int written = 0;
+  for (const v1::Chunk& chunk : file.chunks()) written += chunk.body().marks_size();
+  CHECK(written > 0);
+  CHECK(written + static_cast<int>(Lost(file, v1::LOSS_REASON_WRITE_FAILED)) == marks);
+  CHECK(file.chunks(file.chunks_size() - 1).header().event_count() == 0);
 }

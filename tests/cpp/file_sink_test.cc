@@ -112,11 +112,13 @@ TEST_CASE("parts are files of their own") {
   FileSink sink;
   REQUIRE(sink.Open({folder / "t.gpuperf", "", false, 0}));
   REQUIRE(sink.Append("one"));
-  REQUIRE(sink.OpenNextPart());
+  REQUIRE(sink.MakeNextPart());
+  REQUIRE(sink.Append(" more"));  // the footer of the one before
+  sink.GoOnInNextPart();
   CHECK(sink.size() == 0);
   REQUIRE(sink.Append("two"));
   CHECK(sink.path() == folder / "t.gpuperf");
-  CHECK(Read(folder / "t.gpuperf") == "one");
+  CHECK(Read(folder / "t.gpuperf") == "one more");
   CHECK(Read(folder / "t.gpuperf.0001") == "two");
 }
 
@@ -171,7 +173,7 @@ TEST_CASE("a part never replaces a file that came meanwhile") {
   FileSink sink;
   REQUIRE(sink.Open({folder / "t.gpuperf", "", force, Now()}));
   std::ofstream(folder / "t.gpuperf.0001") << "precious";
-  CHECK_FALSE(sink.OpenNextPart());
+  CHECK_FALSE(sink.MakeNextPart());
   CHECK(sink.error().find("t.gpuperf.0001: File exists") != std::string::npos);
   CHECK(Read(folder / "t.gpuperf.0001") == "precious");
 }

@@ -182,7 +182,8 @@ TEST_CASE("a file torn at any byte keeps every chunk that is whole") {
   for (size_t size = 0; size < whole.size(); ++size) {
     INFO("cut to " << size << " of " << whole.size());
     const Result result = ReadFile(folder.Write("t.gpuperf", whole.substr(0, size)));
-    if (size < offsets[0]) {  // inside the header
+    constexpr size_t kCheckSum = 5;
+    if (size < offsets[0] - kCheckSum) {  // inside the header
       REQUIRE(absl::IsInvalidArgument(result.status));
       continue;
     }
@@ -192,7 +193,8 @@ TEST_CASE("a file torn at any byte keeps every chunk that is whole") {
     REQUIRE(result.rows.steps.size() == sound);
     REQUIRE(result.rows.kernels.size() == 2 * sound);
     REQUIRE(!result.cleanly_closed);
-    const bool at_an_end = std::find(offsets.begin(), offsets.end(), size) != offsets.end();
+    const bool at_an_end =
+        size == offsets[0] - kCheckSum || std::find(offsets.begin(), offsets.end(), size) != offsets.end();
     const bool behind_index = size == whole.size() - 9;
     REQUIRE(result.damages.size() == (at_an_end || behind_index ? 0 : 1));
     if (!result.damages.empty()) REQUIRE(result.damages[0].offset + result.damages[0].bytes == size);
@@ -392,6 +394,71 @@ TEST_CASE("parts are read one after the other, and only those of the trace") {
   const Result alone = ReadFile(path + ".0001");
   CHECK(alone.rows.steps == std::vector<uint64_t>{4});
   CHECK(alone.damages.size() == 1);
+}
+
+TEST_CASE("a part that is missing is told, and what lies behind it is read") {
+  TemporaryFolder folder;
+  const auto part = [](uint32_t number, uint64_t step) {
+    TraceBuilder builder;
+    builder.header().set_part(number);
+    v1::ChunkBody body;
+    AddStep(&body, step);
+    builder.Chunk(body);
+    return builder;
+  };
+  const std::string path = folder.Write("t.gpuperf", FourSteps().Continues().Bytes());
+  SECTION("the last") {
+    folder.Write("t.gpuperf.0001", part(1, 4).Continues().Bytes());
+    const Result result = ReadFile(path);
+    CHECK(result.rows.steps == std::vector<uint64_t>{0, 1, 2, 3, 4});
+    REQUIRE(result.damages.size() == 1);
+    CHECK(result.damages[0].file == path + ".0002");
+    CHECK(result.damages[0].what.find("its end is not known") != std::string::npos);
+  }
+  SECTION("one in the middle") {
+    folder.Write("t.gpuperf.0002", part(2, 9).Bytes());
+    const Result result = ReadFile(path);
+    CHECK(result.rows.steps == std::vector<uint64_t>{0, 1, 2, 3, 9});
+    REQUIRE(result.damages.size() == 1);
+    CHECK(result.damages[0].file == path + ".0001");
+    CHECK(result.damages[0].what == "missing");
+  }
+  SECTION("some, and another trace lies behind them") {
+    TraceBuilder foreign = part(3, 9);
+    foreign.header().set_trace_uuid("another trace!!!");
+    folder.Write("t.gpuperf.0003", foreign.Bytes());
+    const Result result = ReadFile(path);
+    CHECK(result.rows.steps == std::vector<uint64_t>{0, 1, 2, 3});
+    REQUIRE(result.damages.size() == 1);
+    CHECK(result.damages[0].file == path + ".0001");
+  }
+  SECTION("none") {
+    folder.Write("t.gpuperf.0001", part(1, 4).Bytes());
+    CHECK(ReadFile(path).damages.empty());
+  }
+}
+
+TEST_CASE("every bit of the header counts") {
+  const std::string whole = FourSteps().Bytes(false);
+  const size_t header = FourSteps().header().ByteSizeLong();
+  size_t told = 0;
+  for (size_t at = 12; at < 12 + header; ++at) {
+    std::string bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
+    const Result result = ReadBytes(bytes);
+    REQUIRE(result.status.ok());  // its chunks are read all the same
+    CHECK(result.rows.steps.size() == 4);
+    told += result.damages.size();
+  }
+  CHECK(told == header);
+  const Result old = ReadBytes(FourSteps().CheckSum(false).Bytes());
+  CHECK(old.damages.empty());
+}
+
+TEST_CASE("format version 0 is none") {
+  TraceBuilder builder;
+  builder.header().set_format_version(0);
+  CHECK(absl::IsInvalidArgument(ReadBytes(builder.Bytes()).status));
 }
 
 TEST_CASE("a part that is not a trace is damage of the whole") {

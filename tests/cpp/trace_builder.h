@@ -58,11 +58,28 @@ class TraceBuilder {
     return *this;
   }
 
+  // Whether its header has a check sum, as those of old have not; whether it says that a further part follows.
+  TraceBuilder& CheckSum(bool there) {
+    check_sum_ = there;
+    return *this;
+  }
+  TraceBuilder& Continues() {
+    continues_ = true;
+    return *this;
+  }
+
   // The file; `offsets`, if given, gets where each chunk begins, and the end of the last.
   std::string Bytes(bool closed = true, std::vector<size_t>* offsets = nullptr) const {
     std::string file("\x7A\x08GPUPERF1", 10);
-    file += Field(1, header_.SerializeAsString());
+    const std::string header = header_.SerializeAsString();
+    file += Field(1, header);
+    if (check_sum_) {
+      file += "\x25";
+      const uint32_t sum = base::Crc32c(header.data(), header.size());
+      for (int i = 0; i < 4; ++i) file += static_cast<char>(sum >> (8 * i));
+    }
     v1::TraceIndex index;
+    index.set_continues(continues_);
     for (const std::string& chunk : chunks_) {
       if (offsets != nullptr) offsets->push_back(file.size());
       index.add_entries()->set_offset(file.size());
@@ -77,6 +94,8 @@ class TraceBuilder {
   }
 
  private:
+  bool check_sum_ = true;
+  bool continues_ = false;
   v1::FileHeader header_;
   std::vector<std::string> chunks_;
 };

@@ -211,6 +211,7 @@ class ReferenceReport:
                 "idle_ns": length(idle),
                 "idle_intervals": len(idle),
                 "longest_idle_ns": max((end - begin for begin, end in idle), default=0),
+                "longest_idle_begin_host_ns": max(idle, key=lambda gap: gap[1] - gap[0])[0] if idle else None,
                 "steps_captured_ns": length(in_steps) if in_steps else None,
                 "steps_idle_ns": length(intersection(idle, in_steps)) if in_steps else None,
             }
@@ -223,6 +224,16 @@ class ReferenceReport:
             rows = [row for row in getattr(self, kind) if row["graph_id"] is None]
             out[kind] = {"records": len(rows), "joined": sum(row["correlation"] in ids for row in rows)}
         return out
+
+    def launches_without_kernel(self) -> int:
+        kernels = {row["correlation"] for row in self.trace.kernels if row["graph_id"] is None}
+        return sum(
+            row["kind"] == "launch"
+            and row["result"] == 0
+            and row["capture"] == "none"
+            and row["correlation"] not in kernels
+            for row in self.calls
+        )
 
     def steps(self) -> tuple[int, list[int]]:
         """The number of ends in the region, and the times of the steps that lie in it wholly."""

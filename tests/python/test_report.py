@@ -51,7 +51,15 @@ def body(pb: SimpleNamespace, *, rank: int = 0) -> Any:
     events = pb.events
     out = pb.trace.ChunkBody()
     for iid, value in enumerate(
-        [b"_Z3addPf", b"_ZN2at6native4gemmIfLi4EEEvPT_i", b"cudaLaunchKernel", b"cudaStreamSynchronize", b"main"], 1
+        [
+            b"_Z3addPf",
+            b"_ZN2at6native4gemmIfLi4EEEvPT_i",
+            b"cudaLaunchKernel",
+            b"cudaStreamSynchronize",
+            b"main",
+            b"cudaMemcpyAsync",
+        ],
+        1,
     ):
         out.strings.add(iid=iid, value=value)
     out.threads.add(iid=1, tid=77, name_iid=5)
@@ -60,6 +68,7 @@ def body(pb: SimpleNamespace, *, rank: int = 0) -> Any:
     out.kernels.add(iid=2, name_iid=2, grid_x=8, grid_y=1, grid_z=1, block_x=256, block_y=1, block_z=1)
     out.call_sites.add(iid=1, domain=1, cbid=211, name_iid=3, kind=events.CALL_KIND_LAUNCH, function_name_iid=1)
     out.call_sites.add(iid=2, domain=1, cbid=131, name_iid=4, kind=events.CALL_KIND_SYNCHRONIZE)
+    out.call_sites.add(iid=3, domain=1, cbid=41, name_iid=6, kind=events.CALL_KIND_COPY)
     out.kernel_batches.add(
         stream_iid=1,
         base_device_ns=DEVICE_OFFSET + 2_000_000,
@@ -84,7 +93,7 @@ def body(pb: SimpleNamespace, *, rank: int = 0) -> Any:
         base_host_ns=1_500_000,
         gap_ns=[0, 1000, 1000, 1000],
         duration_ns=[5000, 5000, 3_000_000, 4000],
-        call_site_iid=[1, 1, 2, 1],
+        call_site_iid=[1, 1, 2, 3],
         correlation_delta=[11, 1, 1, 1],
     )
     for index in range(3):
@@ -203,12 +212,47 @@ def test_damage_is_shown_with_what_can_be_shown(pb, tmp_path, capsys):
     assert "cudaStreamSynchronize" in out
 
 
+def test_nothing_is_known_of_what_cannot_be_read(pb, tmp_path, capsys):
+    data = whole(pb)
+    broken = data[:200] + bytes(byte ^ 0xFF for byte in data[200:])
+    code, out, _ = run(capsys, "report", write(tmp_path, broken))
+    assert code == 4
+    assert "No GPU work in what can be read of the trace" in out.splitlines()[0]
+    assert "the trace is damaged" in out.splitlines()[0]
+    assert "nothing lost" not in out
+
+
+def test_launches_whose_kernels_are_missing_are_told(pb, tmp_path, capsys):
+    chunk = body(pb)
+    del chunk.kernel_batches[:]
+    encoded = trace_builder.chunk(chunk, 0, checkpoint=True, first=1_000_000, last=11_000_000)
+    code, out, _ = run(capsys, "report", write(tmp_path, trace_builder.file(file_header(pb), [encoded])))
+    assert code == 0
+    assert "the kernels of 2 launches are not in the trace" in out.splitlines()[0]
+    assert "nothing lost" not in out
+
+
+def test_a_part_that_is_missing_is_told(pb, tmp_path, capsys):
+    encoded = trace_builder.chunk(body(pb), 0, checkpoint=True, first=1_000_000, last=11_000_000)
+    path = write(tmp_path, trace_builder.file(file_header(pb), [encoded], continues=True))
+    code, out, _ = run(capsys, "report", path)
+    assert code == 4
+    assert "the trace is damaged" in out.splitlines()[0]
+    assert "run.gpuperf.0001" in out
+
+
+def test_where_the_longest_idle_time_lies(pb, tmp_path, capsys):
+    _, out, _ = run(capsys, "report", write(tmp_path, whole(pb)))
+    # Idle: 1-2, 3-3.5, 5.5-7 and 8-11 ms; steps end at 2, 6 and 10 ms, and 9.5 is not behind 10.
+    assert "GPU 0: longest idle time 3.00 ms, from 7.00 ms in; idle 50.0 % of the 8.00 ms between steps" in out
+
+
 def test_a_killed_process_leaves_a_file_that_was_not_closed(pb, tmp_path, capsys):
     encoded = trace_builder.chunk(body(pb), 0, checkpoint=True, first=1_000_000, last=11_000_000)
     path = write(tmp_path, trace_builder.file(file_header(pb), [encoded], closed=False))
     code, out, _ = run(capsys, "report", path)
     assert code == 4
-    assert "no record lost while tracing" in out.splitlines()[0]
+    assert out.splitlines()[0].endswith("; the end of the trace is missing.")
 
 
 @pytest.mark.parametrize(("closed", "says"), [(True, "was not over when the session ended"), (False, "did not return")])
@@ -458,8 +502,9 @@ def test_other_units():
     assert units.size(1_234_567) == "1.23 MB"
     assert units.bandwidth(24_600_000_000) == "24.6 GB/s"
     assert units.share(1, 3) == "33.3 %"
-    assert units.share(1, 100_000) == "0.1 %"
-    assert units.share(99_999, 100_000) == "99.9 %"
+    assert units.share(1, 100_000) == "<0.1 %"
+    assert units.share(99_999, 100_000) == ">99.9 %"
+    assert units.share(5, 5) == "100.0 %"
     assert units.share(0, 5) == "0.0 %"
     assert units.share(None, 5) == units.share(1, 0) == "–"
     assert units.rate(32, 4_000_000) == "8,000"

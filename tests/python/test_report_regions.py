@@ -95,6 +95,7 @@ def check(summary: Row, expected: ReferenceReport) -> None:
     devices = keyed(summary["devices"], "device")
     assert some(devices, expected.device_table()) == expected.device_table()
     assert summary["completeness"]["launches"] == expected.joins()
+    assert summary["completeness"]["launches_without_kernel"] == expected.launches_without_kernel()
     ends, times = expected.steps()
     assert summary["steps"]["count"] == ends
     assert summary["steps"]["durations"] == figures(times)
@@ -215,7 +216,7 @@ def test_a_region_is_told_first(path, capsys):
     main(["report", path, "--annotation", "save", "--time", "0s:3500ms"])
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "Only annotation save and time: 1.50 s, 0 ns in to 3.50 s in, in 2 intervals."
-    assert out[1] == "GPU 0 had nothing to run 99.9 % of 1.50 s; nothing lost."
+    assert out[1] == "GPU 0 had nothing to run >99.9 % of 1.50 s; nothing lost."
 
 
 def test_a_region_without_steps_does_not_ask_for_them(path, capsys):

@@ -102,11 +102,13 @@ def chunk(body: Any, sequence: int, *, checkpoint: bool = False, first: int = 0,
     return field(2, field(1, header.SerializeToString(deterministic=True)) + field(2, content))
 
 
-def file(header: Any, chunks: list[bytes], *, closed: bool = True) -> bytes:
-    """The bytes of one file. `closed`: with index and footer."""
+def file(header: Any, chunks: list[bytes], *, closed: bool = True, continues: bool = False) -> bytes:
+    """The bytes of one file. `closed`: with index and footer. `continues`: says that a further part follows."""
     pb = schema().trace
-    data = MAGIC + field(1, header.SerializeToString(deterministic=True))
-    index = pb.TraceIndex()
+    encoded_header = header.SerializeToString(deterministic=True)
+    check_sum = varint(4 << 3 | 5) + crc32c(encoded_header).to_bytes(4, "little")
+    data = MAGIC + field(1, encoded_header) + check_sum
+    index = pb.TraceIndex(continues=continues)
     for encoded in chunks:
         parsed = pb.TraceFile.FromString(encoded).chunks[0].header
         index.entries.add(

@@ -37,9 +37,13 @@ def idle(trace: Summary) -> Iterator[str]:
     """One sentence a GPU."""
     captured = trace["span"]["captured_ns"]
     if not trace["devices"]:
-        yield f"No GPU work in {units.duration(captured)}"
+        if is_damaged(trace):
+            yield f"No GPU work in what can be read of the trace ({units.duration(captured)} of the run)"
+        else:
+            yield f"No GPU work in {units.duration(captured)}"
     for device in trace["devices"]:
-        gpu = "A GPU that the trace does not name" if device["device"] is None else f"GPU {device['device']}"
+        gpu = _gpu(device)
+        gpu = gpu[0].upper() + gpu[1:]
         if device["idle_ns"] is None:
             yield f"{gpu}: how long it was idle is not known (no clock pair carries its times to the host clock)"
             continue
@@ -76,21 +80,25 @@ def completeness(trace: Summary) -> Iterator[str]:
     facts = trace["completeness"]
     if facts["complete"]:
         yield "nothing lost"
-    elif not facts["losses"]:
+    elif is_damaged(trace):
+        yield "the trace is damaged" if facts["damage_count"] else "the end of the trace is missing"
+    elif not facts["losses"] and not facts["launches_without_kernel"]:
         yield "no record lost while tracing"
     for loss in facts["losses"]:
         yield _loss(trace, loss)
     if not facts["cleanly_closed"]:
-        yield "the file was not closed (the process was killed or is still running): what came after its end is missing"
+        yield "the file was not closed (the process was killed or is still running): what came after its end is not known"
     if facts["damage_count"]:
-        stretch = "stretch" if facts["damage_count"] == 1 else "stretches"
-        text = f"{units.count(facts['damage_count'])} damaged {stretch} stepped over"
+        text = f"{units.count(facts['damage_count'])} damaged or missing {_plural('stretch', facts['damage_count'])}"
         if trace["span"]["unreadable_ns"]:
             text += f" ({units.duration(trace['span']['unreadable_ns'])} of the run)"
         yield text
     if trace["span"]["outage_ns"]:
         reasons = ", ".join(sorted({outage["reason"] for outage in facts["outages"]}))
         yield f"{units.duration(trace['span']['outage_ns'])} not captured ({reasons})"
+    missing = facts["launches_without_kernel"]
+    if missing:
+        yield f"the kernels of {units.count(missing)} {_plural('launch', missing)} are not in the trace"
     if all(loss["reason"] != "no_launch" for loss in facts["losses"]):  # else it is said already
         yield from _joins(facts["launches"])
 
@@ -110,6 +118,8 @@ def notes(trace: Summary) -> Iterator[str]:
         where = f"at byte {units.count(damage['offset'])}"
         if damage["bytes"]:
             where += f", {units.size(damage['bytes'])}"
+        if damage["file"] != trace["trace"]["path"]:
+            where = damage["file"] if not damage["offset"] else f"{damage['file']} {where}"
         yield f"damage: {damage['what']} ({where})"
     if facts["damage_count"] > shown:
         yield f"damage: and {units.count(facts['damage_count'] - shown)} more (gpuperf dump shows them)"
@@ -117,8 +127,40 @@ def notes(trace: Summary) -> Iterator[str]:
         began = _since_start(trace, call["enter_host_ns"])
         end = "was not over when the session ended" if facts["cleanly_closed"] else "did not return"
         yield f"{call['function'] or 'a call'} of thread {call['tid'] or '?'}, begun {began}, {end}"
+    for change in facts["levels"]:
+        how = {"graph": "as a whole", "full": "kernel by kernel"}.get(change["level"], change["level"])
+        yield f"CUDA graphs are recorded {how} from {_since_start(trace, change['host_ns'])}"
+    for device in trace["devices"]:
+        if device["longest_idle_begin_host_ns"] is not None:
+            yield _idle_times(trace, device)
     for warning in (trace["run"] or {}).get("warnings", []):
         yield f"warning: {warning}"
+
+
+def _idle_times(trace: Summary, device: dict[str, Any]) -> str:
+    begin = device["longest_idle_begin_host_ns"]
+    text = f"{_gpu(device)}: longest idle time {units.duration(device['longest_idle_ns'])}, from"
+    text += f" {_since_start(trace, begin)}{_beside_steps(trace, begin + device['longest_idle_ns'] // 2)}"
+    if device["steps_captured_ns"]:
+        in_steps = units.share(device["steps_idle_ns"], device["steps_captured_ns"])
+        text += f"; idle {in_steps} of the {units.duration(device['steps_captured_ns'])} between steps"
+    return text
+
+
+def _gpu(device: dict[str, Any]) -> str:
+    return "a GPU that the trace does not name" if device["device"] is None else f"GPU {device['device']}"
+
+
+def _beside_steps(trace: Summary, host_ns: int) -> str:
+    """Where the middle of something lies that is not between steps."""
+    first, last = trace["steps"]["first_host_ns"], trace["steps"]["last_host_ns"]
+    if first is None or first <= host_ns < last:
+        return ""
+    return ", before the first step was over" if host_ns < first else ", after the last step"
+
+
+def _plural(word: str, number: int) -> str:
+    return word if number == 1 else f"{word}es"
 
 
 def _loss(trace: Summary, loss: dict[str, Any]) -> str:

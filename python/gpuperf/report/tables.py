@@ -63,6 +63,9 @@ def show(console: Console, title: str, columns: Sequence[Column], rows: Sequence
         table.add_row(*(Text(row[at]) for at in widths))
     console.print()
     console.print(table)
+    left_out = [column.title for at, column in enumerate(columns) if at not in widths]
+    if left_out:
+        console.print(Text(f"(too narrow for: {', '.join(left_out)})", style="dim"))
 
 
 def _fit(width: int, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> dict[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from rich.console import Console
 from rich.rule import Rule
@@ -31,9 +31,32 @@ _WAITS = {
 def console(stream: TextIO | None = None) -> Console:
     """Where reports go: colours only on a terminal; names are never read as markup."""
     out = Console(file=stream or sys.stdout, markup=False, highlight=False, emoji=False)
-    if not out.is_terminal and "COLUMNS" not in os.environ:
-        out.width = _PIPE_WIDTH
+    if not out.is_terminal:
+        if "COLUMNS" not in os.environ:
+            out.width = _PIPE_WIDTH
+        out.file = cast("IO[str]", _NoTrailingBlanks(out.file))
     return out
+
+
+class _NoTrailingBlanks:
+    """A stream whose lines end with their last word: tables are padded, and a file need not be."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._line = ""
+
+    def write(self, text: str) -> int:
+        *lines, self._line = (self._line + text).split("\n")
+        self._stream.write("".join(f"{line.rstrip()}\n" for line in lines))
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.write(self._line)
+        self._line = ""
+        self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def show_report(out: Console, traces: Sequence[Summary], *, top: int, full_names: bool = False) -> None:
@@ -163,8 +186,8 @@ def _show_steps(out: Console, trace: Summary) -> None:
         whole = "No steps: call gpuperf.step() at the end of each to see them here."
         _say(out, whole if trace["region"] is None else "No step ends in this part of the run.", "dim")
         return
-    columns = [Column("count"), Column("p50"), Column("p95", 2), Column("p99"), Column("max", 1)]
-    row = [units.count(steps["count"])]
+    columns = [Column("step()"), Column("durations"), Column("p50"), Column("p95", 2), Column("p99"), Column("max", 1)]
+    row = [units.count(steps["count"]), units.count(durations["count"])]
     row += [units.duration(durations[key]) for key in ("p50_ns", "p95_ns", "p99_ns", "max_ns")]
     for what in ("samples", "tokens"):
         if steps[what] is not None:
@@ -367,7 +390,7 @@ def _show_annotations(out: Console, trace: Summary, top: int) -> None:
             units.duration(annotation["total_ns"]),
             units.count(annotation["count"]),
             units.duration(annotation["max_ns"]),
-            annotation["name"] or "(name lost)",
+            "(name lost)" if annotation["name"] is None else annotation["name"] or "(no name)",
         ]
         for annotation in _top(trace["annotations"], top)
     ]

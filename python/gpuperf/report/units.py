@@ -51,9 +51,10 @@ def share(part: int | None, whole: int | None) -> str:
     """(1, 3) → "33.3 %". Never "0.0 %" or "100.0 %" for what is not exactly that."""
     if part is None or not whole:
         return UNKNOWN
-    if 0 < part < whole:
-        return f"{min(max(100 * part / whole, 0.1), 99.9):.1f} %"
-    return f"{100 * part / whole:.1f} %"
+    percent = f"{100 * part / whole:.1f}"
+    if 0 < part < whole and percent in ("0.0", "100.0"):
+        percent = "<0.1" if percent == "0.0" else ">99.9"
+    return f"{percent} %"
 
 
 def _scaled(value: int, scales: tuple[tuple[int, str], ...]) -> str:
