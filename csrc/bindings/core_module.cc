@@ -189,6 +189,13 @@ PyType_Spec kAnnotation = {"gpuperf._core.Annotation", sizeof(AnnotationObject),
 
 // --- Session: called a few times a run -----------------------------------------------------------------------------
 
+// A text of which any part may be a file name: bytes that are no text stay what they are.
+std::string FileBytes(const py::handle& text) {
+  PyObject* encoded = PyUnicode_EncodeFSDefault(text.ptr());
+  if (encoded == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::bytes>(encoded);
+}
+
 // `options` holds pairs of name and text, or None.
 int Start(const py::list& options) {
   std::vector<std::pair<std::string, std::optional<std::string>>> texts;
@@ -199,7 +206,7 @@ int Start(const py::list& options) {
     const py::tuple pair = py::cast<py::tuple>(option);
     const py::object value = pair[1];
     auto& [name, text] = texts.emplace_back(py::cast<std::string>(pair[0]), std::nullopt);
-    if (!value.is_none()) text = py::cast<std::string>(value);
+    if (!value.is_none()) text = FileBytes(value);
     table.push_back({name.c_str(), text ? text->c_str() : nullptr});
   }
   const py::gil_scoped_release release;

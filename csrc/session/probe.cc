@@ -77,8 +77,8 @@ std::string ProbeJson() {
   const char* preferred = std::getenv("GPUPERF_CUPTI");
   const std::string wanted = preferred == nullptr ? "" : preferred;
   for (const cupti::Library& library : cupti::FindLibraries(wanted)) candidates.Add(JsonString(library.path));
-  std::string error;
-  const cupti::Api* api = cupti::Load(wanted, &error);
+  std::string error = "not looked into: there is no usable driver";
+  const cupti::Api* api = usable ? cupti::Load(wanted, &error) : nullptr;  // see Load()
   if (api == nullptr) {
     cupti_json.AddString("error", error);
   } else {

@@ -536,7 +536,12 @@ gpuperf_status Flush(uint32_t timeout_ms) noexcept {
 
 gpuperf_state State() noexcept {
   if (base::InForkedChild()) return GPUPERF_STATE_FORKED;
-  return static_cast<gpuperf_state>(TheProcess().state.load(std::memory_order_acquire));
+  Process& process = TheProcess();
+  const auto state = static_cast<gpuperf_state>(process.state.load(std::memory_order_acquire));
+  if (state != GPUPERF_STATE_RUNNING) return state;
+  const std::unique_lock<std::mutex> lock(process.mutex, std::try_to_lock);  // not while a stop is under way
+  const bool refused = lock.owns_lock() && process.capture != nullptr && process.capture->sink->failed();
+  return refused ? GPUPERF_STATE_UNWRITABLE : state;
 }
 
 gpuperf_status Stats(gpuperf_stats* stats) noexcept {

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,6 +39,14 @@ uint64_t ModifiedNs(const struct stat& status) {
 bool IsOld(const std::string& path, uint64_t run_start_ns) {
   struct stat status{};
   return lstat(path.c_str(), &status) == 0 && (!S_ISREG(status.st_mode) || ModifiedNs(status) < run_start_ns);
+}
+
+bool IsBeingWritten(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const bool held = flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(descriptor);
+  return held;
 }
 
 // Only a regular file goes, or a link, which is not followed.
@@ -97,6 +106,8 @@ int FileSink::Create(const std::string& path) {
     close(low);
     errno = why;
   }
+  // Whoever wants to replace the file sees by this that it is being written. Not every file system can.
+  if (made >= 0) flock(made, LOCK_EX | LOCK_NB);
   return made;
 }
 
@@ -105,6 +116,10 @@ bool FileSink::Open(const OutputPlan& plan) {
   const std::string old = StoodBeforeRun(plan);
   if (!old.empty() && !plan.force) {
     error_ = AlreadyExists(old);
+    return false;
+  }
+  if (!old.empty() && IsBeingWritten(old)) {
+    error_ = base::Format("%s is still being written by a job that runs; choose another name", old.c_str());
     return false;
   }
   if (plan.force) RemoveIfOld(path_, plan.run_start_ns);

@@ -1,8 +1,8 @@
 // The trace file: claims a name, appends, survives.
 //
 // Written with plain write(2), so that what was written is safe from the death of the process. Made readable to the
-// owner only (0600), never through a symbolic link, never over a file that another process made. Not thread-safe: the
-// collector thread owns it.
+// owner only (0600), never through a symbolic link, never over a file that another process made or still writes: an
+// open trace is locked (flock). Not thread-safe: the collector thread owns it.
 #ifndef GPUPERF_TRACE_FILE_SINK_H_
 #define GPUPERF_TRACE_FILE_SINK_H_
 

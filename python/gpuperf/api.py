@@ -40,7 +40,10 @@ DEFAULT = _Default()
 _output: Output | _Default | None = DEFAULT
 """What the running session was started with."""
 
-_STATES = ("idle", "running", "stopped", "yielded", "forked")
+_STATES = ("idle", "running", "stopped", "yielded", "forked", "unwritable")
+
+_own_session = False
+"""Whether the session was begun here, and not for `gpuperf run`, whose capture lasts as long as the process."""
 
 step = _core.step
 mark = _core.mark
@@ -92,7 +95,8 @@ def start(
 ) -> bool:
     """Begins a capture that lasts to the next stop(), or to the end of the process.
 
-    While a session runs, another start() changes nothing.
+    While a session runs, another start() changes nothing. Under `gpuperf run` the capture is the run's: start() takes
+    part in it, whatever it is given, and stop() does not end it: a script may serve both ways.
 
     Args:
         output: the trace file; `%h`, `%p`, `%r` and `%s` stand for host, pid, rank and script. None keeps live state
@@ -116,7 +120,7 @@ def start(
 
 def _start(output: Output | _Default | None, *, force: bool | None, quiet: bool | None, more: dict[str, object]) -> int:
     """start(), but returns the library's status, OK only for a session that this call began."""
-    global _output
+    global _output, _own_session
     if is_on("GPUPERF_DISABLE"):
         return _core.DISABLED
     given: dict[str, object] = dict(more)
@@ -126,15 +130,19 @@ def _start(output: Output | _Default | None, *, force: bool | None, quiet: bool 
     wanted = options.from_keywords(given)
     if ("disable", "1") in wanted:  # as the variable: without a word, whatever the environment says
         return _core.DISABLED
-    status = _core.start(wanted)
+    of_run = _is_of_run()
+    status = _core.start([] if of_run else wanted)
     if status in (_core.OK, _core.ALREADY_RUNNING):
         hooks.install(wanted=given.get("hooks"))
+    if status in (_core.OK, _core.ALREADY_RUNNING) and of_run:
+        return _core.ALREADY_RUNNING
     if status == _core.OK:
         _output = output
+        _own_session = True
     if status in (_core.OK, _core.DISABLED):
         return status
     if status == _core.ALREADY_RUNNING:
-        if isinstance(output, str | os.PathLike) and output != _output and injected_library() is None:
+        if isinstance(output, str | os.PathLike) and output != _output:
             errors.warn(f"start({os.fspath(output)!r}) changed nothing: a session runs already; stop() it first")
         return status
     message = _core.last_error() or f"start failed with status {status}"
@@ -151,9 +159,21 @@ def _start(output: Output | _Default | None, *, force: bool | None, quiet: bool 
 def stop() -> None:
     """Ends the session: waits for the GPU, writes the rest of the trace, detaches CUPTI, prints the summary line.
 
-    Does nothing if none runs. At the end of the interpreter it is called for you.
+    Does nothing if none runs, and under `gpuperf run`, whose capture goes on to the end of the process. At the end of
+    the interpreter it is called for you.
     """
+    global _own_session
+    if _is_of_run():
+        return
+    _own_session = False
     _core.stop()
+
+
+def _is_of_run() -> bool:
+    """Whether the session that runs, or would run now, is that of `gpuperf run` or of whoever had us injected."""
+    if injected_library() is None or _own_session:
+        return False
+    return get_state() in ("idle", "running", "unwritable")
 
 
 def flush(timeout: float = 5.0) -> bool:
@@ -163,11 +183,13 @@ def flush(timeout: float = 5.0) -> bool:
         timeout: seconds to wait at most.
 
     Returns:
-        False if no session runs or the time was too short.
+        False if no session runs, if the time was too short, or if the disk refuses the trace.
     """
-    milliseconds = round(timeout * 1000)
-    if not 0 <= milliseconds < 1 << 32:
+    if not isinstance(timeout, int | float):
+        raise TypeError(f"timeout must be a number of seconds, not {type(timeout).__name__}")
+    if not 0 <= timeout < (1 << 32) / 1000:  # nor is nan
         raise ValueError(f"timeout must be seconds, 0 or more, not {timeout!r}")
+    milliseconds = int(timeout * 1000)
     return _core.flush(milliseconds) == _core.OK
 
 
@@ -177,7 +199,10 @@ def stats() -> Stats:
 
 
 def get_state() -> str:
-    """`gpuperf.state`: "idle", "running", "stopped", "yielded" (to torch.profiler) or "forked"."""
+    """`gpuperf.state`: "idle", "running", "stopped", "yielded" (to torch.profiler), "forked", or "unwritable".
+
+    "unwritable": a session runs, but the disk refuses its trace, which has ended; counts go on.
+    """
     return _STATES[_core.state()]
 
 
@@ -255,6 +280,8 @@ class annotate(_core.Annotation):  # noqa: N801 - used as a verb
 
     def __call__(self, function: _Function, /) -> _Function:
         """Decorates `function`."""
+        if not callable(function) or inspect.isclass(function):
+            raise TypeError(f"annotate decorates functions, not {function!r}; decorate the methods of a class")
         wrapper: Callable[..., Any]
         if inspect.iscoroutinefunction(function):
 

@@ -63,14 +63,14 @@ class Option(NamedTuple):
             match = re.fullmatch(pattern, str(value).strip().lower())
             if match:
                 return str(int(match[1]) * _UNITS[match[2]])
-        elif isinstance(value, str):
+        elif isinstance(value, str) and "\0" not in value:
             return value
         wanted = {
             "bool": "0 or 1",
             "bytes": "a number of bytes, as 1048576, 1024K, 1M or 1G",
             "int": "a whole number, 0 or more",
-            "path": "a path",
-        }.get(self.type, "text")
+            "path": "a path, without a NUL",
+        }.get(self.type, "text without a NUL")
         raise OptionError(f"option {self.name}: {value!r} does not fit, it takes {wanted}")
 
 
@@ -88,7 +88,7 @@ def table() -> tuple[Option, ...]:
 def _suggestion(name: str, known: Iterable[str], prefix: str = "") -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(name, list(known), n=1)
+    close = get_close_matches(name, list(known), n=1, cutoff=0.7)
     return f"; did you mean {prefix}{close[0]}?" if close else ""
 
 

@@ -167,6 +167,25 @@ TEST_CASE("a further process takes no name with foreign parts") {
   CHECK(access((folder / "t-r1-77.gpuperf").c_str(), F_OK) != 0);
 }
 
+TEST_CASE("a trace that is still being written is not replaced, with force neither") {
+  const Folder folder;
+  const std::string path = folder / "t.gpuperf";
+  FileSink running;
+  REQUIRE(running.Open({path, "", false, 0}));
+  REQUIRE(running.Append("one"));
+  const OutputPlan plan{path, "", true, Now() + 1'000'000'000};
+  {
+    FileSink other;
+    CHECK_FALSE(other.Open(plan));
+    CHECK(other.error().find("still being written") != std::string::npos);
+  }
+  CHECK(Read(path) == "one");
+  running.Close();
+  FileSink other;
+  CHECK(other.Open(plan));
+  CHECK(Read(path).empty());
+}
+
 TEST_CASE("a part never replaces a file that came meanwhile") {
   const Folder folder;
   const bool force = GENERATE(false, true);

@@ -95,3 +95,39 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(timeout=60) in (0, cli.EXIT_PIPE_CLOSED)
+
+
+GOLDEN = Path(__file__).resolve().parents[1] / "data" / "golden" / "format1.gpuperf"
+
+
+@pytest.mark.parametrize("verb", ["report", "dump", "doctor"])
+@pytest.mark.parametrize("place", ["full disk", "closed", "no reader"])
+def test_an_output_that_takes_nothing(verb: str, place: str) -> None:
+    command = [sys.executable, "-m", "gpuperf", verb, *([] if verb == "doctor" else [str(GOLDEN)])]
+    if place == "closed":
+        command = ["sh", "-c", '"$@" >&-', "sh", *command]
+        output = subprocess.DEVNULL
+    elif place == "full disk":
+        output = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, output = os.pipe()
+        os.close(reader)
+    done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, timeout=120)
+    if output >= 0:
+        os.close(output)
+    says = "gpuperf: the output cannot be written: its disk is full\n" if place == "full disk" else ""
+    codes = {"closed": (0, 6), "full disk": (1,), "no reader": (141,)}  # 6: a machine without a GPU
+    assert done.stderr == says
+    assert done.returncode in codes[place]
+
+
+@pytest.mark.parametrize("verb", ["report", "dump", "doctor"])
+def test_a_terminal_that_lacks_characters(verb: str) -> None:
+    arguments = [] if verb == "doctor" else [str(GOLDEN)]
+    done = subprocess.run(
+        [sys.executable, "-m", "gpuperf", verb, *arguments],
+        env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, timeout=120,
+    )  # fmt: skip
+    assert done.stderr == b""
+    assert done.stdout.isascii()
+    assert done.stdout

@@ -165,3 +165,53 @@ def test_the_table_is_plain_text_when_nobody_watches(tmp_path: Path) -> None:
     assert "\x1b" not in done.stdout
     assert "GPU" in done.stdout
     assert done.stdout.splitlines()[-1] == "No capture here; the lines marked bad say why."
+
+
+NO_DEVICE = {"version": "580.1", "error": "cuInit says CUDA_ERROR_NO_DEVICE (100)"}
+NO_DRIVER = {"error": "libcuda.so.1 cannot be loaded"}
+BROKEN_SLOT = {"free": False, "holder": "", "error": "CUPTI_ERROR_NOT_INITIALIZED (15)"}
+
+
+@pytest.mark.parametrize(
+    ("machine", "line", "status", "says"),
+    [
+        ({"driver": NO_DEVICE, "gpus": []}, "driver", "bad", "580.1: cuInit says CUDA_ERROR_NO_DEVICE"),
+        ({"driver": NO_DRIVER, "gpus": []}, "libcupti", "note", "/x/libcupti.so.13"),
+        ({"slot": BROKEN_SLOT}, "CUPTI's slot", "bad", "CUPTI says CUPTI_ERROR_NOT_INITIALIZED"),
+        ({"slot": {"free": False, "holder": "nsys", "error": ""}}, "CUPTI's slot", "bad", "held: nsys"),
+    ],
+)
+def test_the_true_reason_is_named(machine: dict[str, object], line: str, status: str, says: str) -> None:
+    unseen = {"cupti": {"error": "not looked into", "candidates": ["/x/libcupti.so.13"]}} if "gpus" in machine else {}
+    check = examine(HEALTHY | unseen | machine)[line]
+    assert check.status == status
+    assert says in check.found
+
+
+def test_values_that_do_not_fit_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUPERF_RING_BYTES", "many")
+    check = examine(HEALTHY)["options"]
+    assert check.status == doctor.BAD
+    assert "many" in check.found
+
+
+OTHER_ARCHITECTURE = b"\x7fELF\x01" + bytes(20)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(None, "does not exist"), (b"text", "is no shared library"), (OTHER_ARCHITECTURE, "of another architecture")],
+)
+def test_a_library_of_ours_that_cannot_be_loaded_is_named(content: bytes | None, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "libgpuperf.so"
+    if content is not None:
+        path.write_bytes(content)
+    for variable in ("CUDA_INJECTION64_PATH", "LD_PRELOAD"):
+        check = examine(HEALTHY, **{variable: str(path)})[variable]
+        assert check.status == doctor.BAD
+        assert says in check.found
+
+
+def test_a_place_that_takes_no_file_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUPERF_OUTPUT", "/proc/x.gpuperf")
+    assert examine(HEALTHY)["output"].status == doctor.BAD

@@ -425,6 +425,28 @@ def test_both_ways_in_record_the_same(machine: Machine) -> None:
     assert versions(by_run) == versions(by_import)
 
 
+@pytest.mark.parametrize("first", ["start", "work"])
+def test_a_start_and_a_stop_of_the_script_leave_the_run_s_capture_alone(first: str, machine: Machine) -> None:
+    job = """
+import gpuperf
+assert gpuperf.start("y.gpuperf") is True
+work()
+gpuperf.stop()
+work()
+gpuperf.step()
+with gpuperf.annotate("later"):
+    assert gpuperf.start() is True
+    work()
+gpuperf.stop()
+"""
+    machine.gpuperf("run", "-o", "x.gpuperf", "-c", JOB + ("work()" if first == "work" else "") + job)
+    assert machine.traces() == ["x.gpuperf"]
+    trace = machine.read("x.gpuperf")
+    assert calls(trace) == (40 if first == "work" else 30)
+    assert len(trace.steps) == 1
+    assert [row["name"] for row in trace.annotations] == ["later"]
+
+
 def test_a_start_under_run_changes_nothing(machine: Machine) -> None:
     job = """
 import gpuperf
@@ -671,8 +693,8 @@ def test_cuda_initialised_in_one_thread_while_another_starts(machine: Machine) -
         GPUPERF_OUTPUT="injected.gpuperf",
         CUDA_INJECTION64_PATH=machine.gpuperf("lib").stdout.strip(),
     )
-    assert machine.traces() == ["x.gpuperf"]
-    assert calls(machine.read("x.gpuperf")) >= 10
+    assert machine.traces() == ["injected.gpuperf"]
+    assert calls(machine.read("injected.gpuperf")) >= 10
 
 
 def test_another_holder_of_cupti_costs_one_line(machine: Machine) -> None:

@@ -35,8 +35,9 @@ typedef enum gpuperf_state {
   GPUPERF_STATE_IDLE = 0, /* never started */
   GPUPERF_STATE_RUNNING = 1,
   GPUPERF_STATE_STOPPED = 2,
-  GPUPERF_STATE_YIELDED = 3, /* stopped for another CUPTI client; the trace is closed */
-  GPUPERF_STATE_FORKED = 4   /* a forked child of a traced process: silent for ever */
+  GPUPERF_STATE_YIELDED = 3,   /* stopped for another CUPTI client; the trace is closed */
+  GPUPERF_STATE_FORKED = 4,    /* a forked child of a traced process: silent for ever */
+  GPUPERF_STATE_UNWRITABLE = 5 /* running, but the disk refuses the trace: counts go on, the trace has ended */
 } gpuperf_state;
 
 /* One option by the name it has in gpuperf_option_table_json(). Values are text: "1"/"0" for booleans, bytes as plain

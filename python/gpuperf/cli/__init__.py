@@ -11,7 +11,9 @@ threshold or a difference, 6 what the command needs is not here. `gpuperf run` r
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
+import io
 import os
 import re
 import sys
@@ -37,6 +39,7 @@ exit codes: 0 done, 1 unexpected, 2 usage, 3 input cannot be read or is no trace
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs `gpuperf ARGUMENTS`, by default of this process, and returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _make_writable()
     try:
         try:
             code = _main(given)
@@ -51,11 +54,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output is gone (`gpuperf report … | head`); Python must not fail once more at its own flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_PIPE_CLOSED
+    except OSError as error:
+        if error.errno != errno.ENOSPC or os.environ.get("GPUPERF_LOG") == "debug":
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _fail("the output cannot be written: its disk is full", EXIT_UNEXPECTED)
     except Exception as error:
         if os.environ.get("GPUPERF_LOG") == "debug":
             raise
         return _fail(f"{type(error).__name__}: {error} (GPUPERF_LOG=debug shows where)", EXIT_UNEXPECTED)
     return code
+
+
+def _make_writable() -> None:
+    """Output to a closed stream goes nowhere, and characters that the terminal's encoding lacks become "?"."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        sys.stdout.reconfigure(errors="replace")
 
 
 def _main(given: list[str]) -> int:
@@ -71,7 +88,7 @@ def _main(given: list[str]) -> int:
     if verb not in VERBS:
         from difflib import get_close_matches
 
-        close = get_close_matches(verb, VERBS, n=1)
+        close = get_close_matches(verb, VERBS, n=1, cutoff=0.7)
         hint = f"did you mean `gpuperf {close[0]}`?" if close else "`gpuperf --help` lists all."
         return _fail(f"there is no command {verb!r}; {hint}", EXIT_USAGE)
     module = importlib.import_module(f"gpuperf.cli.{verb}")
@@ -98,7 +115,7 @@ class _Parser(argparse.ArgumentParser):
         from difflib import get_close_matches
 
         wrong = re.match(r"unrecognized arguments: (--?[\w-]+)", message)
-        close = get_close_matches(wrong[1], self._option_string_actions, n=1) if wrong else []
+        close = get_close_matches(wrong[1], self._option_string_actions, n=1, cutoff=0.7) if wrong else []
         hint = f"; did you mean {close[0]}?" if close else ""
         self.exit(EXIT_USAGE, f"{self.prog}: {message}{hint} (`{self.prog} --help` says more)\n")
 

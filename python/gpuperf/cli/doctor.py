@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuperf import _libpath, options
 from gpuperf._env import INJECTION, LIBRARY_NAME, NVTX_CHAIN, NVTX_INJECTION, is_on, is_ours
+from gpuperf.cli.run import output_fault
+from gpuperf.errors import OptionError
 
 if TYPE_CHECKING:
     import argparse
@@ -131,15 +133,20 @@ def _hardware(machine: Mapping[str, Any]) -> Iterator[Check]:
         yield Check("GPU", OK, found, "kernels, copies and memsets of all of them")
     else:
         yield Check("GPU", BAD, "none can be used", "no capture: jobs run, gpuperf says so and writes nothing")
-    if driver.get("version"):
+    if driver.get("error"):
+        what = f"{driver['version']}: {driver['error']}" if driver.get("version") else str(driver["error"])
+        yield Check("driver", BAD, what, "no capture; in a container, start it with its GPUs (--gpus all)")
+    elif driver.get("version"):
         yield Check("driver", OK, f"{driver['version']} (CUDA {_cuda(driver.get('cuda', 0))})", "")
     else:
-        what = driver.get("error") or "libcuda.so.1 cannot be loaded"
-        yield Check("driver", BAD, what, "no capture; in a container, start it with its GPUs (--gpus all)")
+        yield Check("driver", BAD, "tells nothing of itself", "no capture")
 
     if cupti.get("path"):
         found = f"{cupti['path']}, version {_cupti(cupti.get('version', 0))}, found by {cupti.get('found_by', '?')}"
         yield Check("libcupti", OK, found, "a process that has loaded another one already uses that one")
+    elif driver.get("error"):
+        found = ", ".join(map(str, cupti.get("candidates") or ["none found"]))
+        yield Check("libcupti", NOTE, found, "not looked into without a usable driver")
     else:
         what = cupti.get("error") or "not found"
         yield Check("libcupti", BAD, what, "no capture: pip install nvidia-cuda-cupti, or name one in GPUPERF_CUPTI")
@@ -148,8 +155,10 @@ def _hardware(machine: Mapping[str, Any]) -> Iterator[Check]:
     if gpus and cupti.get("path"):
         if slot.get("free"):
             yield Check("CUPTI's slot", OK, "free", "")
+        elif slot.get("error"):
+            yield Check("CUPTI's slot", BAD, f"CUPTI says {slot['error']}", "no capture with this libcupti and driver")
         else:
-            holder = slot.get("holder") or slot.get("error") or "another tool"
+            holder = slot.get("holder") or "another tool"
             yield Check("CUPTI's slot", BAD, f"held: {holder}", "no capture beside it: run the job without that tool")
     gpm = nvml.get("gpm")
     found = "readable" if gpm else str(nvml.get("error") or "not supported by this GPU or driver")
@@ -188,8 +197,8 @@ def _nvtx(environment: Mapping[str, str]) -> Check:
         chained = holder
     if not chained:
         return Check("NVTX", OK, "free", "ranges and marks of every library that does not use NVTX before gpuperf")
-    if not os.path.exists(chained):
-        return Check("NVTX", NOTE, f"{chained} does not exist", "ranges are recorded, that tool gets none")
+    if fault := _fault_of_library(chained):
+        return Check("NVTX", NOTE, f"{chained} {fault}", "ranges are recorded, that tool gets none")
     return Check("NVTX", OK, f"shared with {chained}", "ranges and marks are recorded, and that tool gets them, too")
 
 
@@ -197,14 +206,18 @@ def _environment(environment: Mapping[str, str]) -> Iterator[Check]:
     holder = environment.get(INJECTION, "")
     if holder not in ("", "none") and not is_ours(holder):
         yield Check(INJECTION, BAD, holder, "`gpuperf run` refuses: CUDA loads one such library only; unset it")
-    elif is_ours(holder) and not os.path.exists(holder):
-        yield Check(
-            INJECTION, BAD, f"{holder} does not exist", f"nothing is loaded; use $(gpuperf lib): {_libpath.library()}"
-        )
+    elif is_ours(holder) and (fault := _fault_of_library(holder)):
+        yield Check(INJECTION, BAD, f"{holder} {fault}", f"nothing is loaded; use $(gpuperf lib): {_libpath.library()}")
     elif is_ours(holder):
         yield Check(INJECTION, OK, holder, "programs started here are captured also without `gpuperf run`")
     yield _nvtx(environment)
-    preloaded = [path for path in environment.get("LD_PRELOAD", "").replace(":", " ").split() if _is_tool(path)]
+    entries = environment.get("LD_PRELOAD", "").replace(":", " ").split()
+    for path in filter(is_ours, entries):
+        if fault := _fault_of_library(path):
+            yield Check(
+                "LD_PRELOAD", BAD, f"{path} {fault}", f"nothing is loaded; use $(gpuperf lib): {_libpath.library()}"
+            )
+    preloaded = [path for path in entries if _is_tool(path)]
     if preloaded:
         yield Check(
             "LD_PRELOAD", NOTE, " ".join(preloaded), "may take CUPTI before gpuperf does; then there is no capture"
@@ -226,6 +239,27 @@ def _environment(environment: Mapping[str, str]) -> Iterator[Check]:
         yield Check("GPUPERF_DISABLE", BAD, "set", "gpuperf does nothing at all")
     for sentence in options.unknown_variables(environment):
         yield Check("variable", NOTE, sentence, "")
+    try:
+        options.check({})
+    except OptionError as error:
+        yield Check("options", BAD, str(error), "jobs run without a capture, `gpuperf run` refuses to start them")
+
+
+def _fault_of_library(path: str) -> str | None:
+    """What keeps the loader from loading a shared library of this machine; None if nothing that can be seen."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(20)
+    except FileNotFoundError:
+        return "does not exist"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if head[:4] != b"\x7fELF":
+        return "is no shared library"
+    with open("/proc/self/exe", "rb") as file:
+        mine = file.read(20)
+    # Class (32 or 64 bits) and machine.
+    return None if (head[4], head[18:20]) == (mine[4], mine[18:20]) else "is of another architecture"
 
 
 def _is_tool(path: str) -> bool:
@@ -283,8 +317,9 @@ def _output() -> Check:
     folder = os.path.abspath(output if output == "." else os.path.dirname(output) or ".")
     if "%" in folder:
         return Check("output", OK, folder, "known only in the job")
-    if not os.path.isdir(folder) or not os.access(folder, os.W_OK | os.X_OK):
-        return Check("output", BAD, f"{folder} cannot be written", "no trace there: name another file with -o")
+    fault = output_fault(folder)
+    if fault:
+        return Check("output", BAD, f"{folder} cannot be written: {fault}", "no trace there: name another file with -o")
     free = shutil.disk_usage(folder).free
     status = OK if free > _LITTLE_SPACE else NOTE
     return Check(
@@ -293,9 +328,10 @@ def _output() -> Check:
 
 
 def _print_table(checks: list[Check], *, works: bool) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from gpuperf.report import text as report_text
 
     marks = {OK: Text("ok", "green"), NOTE: Text("note", "yellow"), BAD: Text("bad", "bold red")}
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -305,7 +341,7 @@ def _print_table(checks: list[Check], *, works: bool) -> None:
     table.add_column("effect", overflow="fold")
     for check in checks:
         table.add_row(marks[check.status], Text(check.name), Text(check.found), Text(check.effect))
-    console = Console(highlight=False, soft_wrap=False)
+    console = report_text.console()
     console.print(table)
     console.print()
     if works:

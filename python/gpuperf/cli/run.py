@@ -8,6 +8,8 @@ its exit code, signals, stdin, stdout and process id are its own, and nothing of
 from __future__ import annotations
 
 import argparse
+import ctypes
+import fcntl
 import glob
 import os
 import re
@@ -16,6 +18,7 @@ import signal
 import socket
 import stat
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +48,9 @@ in front runs with this Python.
   gpuperf run -f -o run.gpuperf ./my_cuda_program"""
 
 _PLACEHOLDER = re.compile(r"(%.)")
+_LONGEST_NAME = 255  # bytes, on every file system in use
+_LONGEST_ADDITION = len("-r999999-4194304-999.0001")  # what further processes and parts insert
+_LEAST_SPACE = 4096
 _PART = ".[0-9][0-9][0-9][0-9]"  # behind the name of a trace: a further part
 _CLOCK_REALTIME_COARSE = 5  # of <time.h>: the clock that file systems stamp files with
 # Set by launchers of several processes. Not Slurm's SLURM_NTASKS, which a batch script sees too.
@@ -121,6 +127,8 @@ def run(args: argparse.Namespace) -> int:
         for sentence in options.unknown_variables(os.environ):
             warn(sentence)
         environment.update(_capture_environment(given))
+        if not (given["quiet"] if given["quiet"] is not None else is_on("GPUPERF_QUIET")):
+            _tell_of_no_driver()
     sys.stdout.flush()
     sys.stderr.flush()
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a program inherits what is ignored
@@ -131,6 +139,16 @@ def run(args: argparse.Namespace) -> int:
         raise _NotFound(f"{command[0]} cannot be run: the interpreter in its first line is not there") from None
     except OSError as error:
         raise _NotExecutable(f"{command[0]} cannot be run: {error.strerror}") from None
+
+
+def _tell_of_no_driver() -> None:
+    """The one reason for a missing trace that can be told before the job runs."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        warn(
+            "no NVIDIA driver here (libcuda.so.1): the job runs, and there will be no trace (gpuperf doctor says more)"
+        )
 
 
 class _UsageError(GpuperfError):
@@ -216,6 +234,9 @@ def _output(given: dict[str, object]) -> tuple[str, bool]:
         force = is_on("GPUPERF_FORCE")
     if not output:
         return os.devnull, bool(force)
+    text = str(output)
+    if text.endswith("/"):
+        raise OutputUnwritableError(f"cannot write {_shown(text)}: it names a folder; name a file in it")
     output = os.path.normpath(os.path.join(os.getcwd().replace("%", "%%"), str(output)))
     return output, bool(force)
 
@@ -232,11 +253,12 @@ def _claim(output: str, *, force: bool, start_ns: int) -> None:
         OutputUnwritableError: the folder is not there or not writable.
     """
     path, folder = _plain(output), _plain(os.path.dirname(output))
-    if folder is not None:
-        if not os.path.isdir(folder):
-            raise OutputUnwritableError(f"cannot write {output}: there is no folder {folder}")
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise OutputUnwritableError(f"cannot write {output}: no permission to write into {folder}")
+    if folder is not None and (fault := output_fault(folder)):
+        raise OutputUnwritableError(f"cannot write {_shown(output)}: {folder}: {fault}; choose another place with -o")
+    if len(os.fsencode(os.path.basename(output))) + _LONGEST_ADDITION > _LONGEST_NAME:
+        raise OutputUnwritableError(
+            f"cannot write {_shown(output)}: the name is too long; choose a shorter one with -o"
+        )
     if path is not None and os.path.isdir(path):
         raise OutputUnwritableError(f"cannot write {path}: it is a folder; name a file in it")
     pieces = _PLACEHOLDER.split(output)
@@ -249,12 +271,57 @@ def _claim(output: str, *, force: bool, start_ns: int) -> None:
     old = [name for name in sorted(found) if _is_old(name, start_ns)]
     if not old:
         return
+    written = next((name for name in old if _is_being_written(name)), None)
+    if written is not None:
+        raise OutputExistsError(
+            f"{_shown(written)} is still being written by a job that runs: name another file with -o"
+        )
     if not force:
         more = f" and {len(old) - 1} more" if len(old) > 1 else ""
-        raise OutputExistsError(f"{old[0]}{more} exists already: name another file with -o, or replace it with -f")
+        raise OutputExistsError(
+            f"{_shown(old[0])}{more} exists already: name another file with -o, or replace it with -f"
+        )
     if path is not None:
         for name in old:
             _remove(name)
+
+
+def output_fault(folder: str) -> str | None:
+    """What keeps a trace from being written into a folder; None if nothing."""
+    if not os.path.isdir(folder):
+        return "there is no such folder"
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=".gpuperf-", dir=folder)
+        try:
+            os.write(descriptor, bytes(_LEAST_SPACE))
+        finally:
+            os.close(descriptor)
+            os.unlink(name)
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def _is_being_written(name: str) -> bool:
+    """Whether the process that made a trace still holds it (csrc/trace/file_sink.h)."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _shown(path: str) -> str:
+    """A path as it may stand in a message: one that is no text is spelt."""
+    return path if path.isprintable() else ascii(path)
 
 
 def _is_old(name: str, start_ns: int) -> bool:

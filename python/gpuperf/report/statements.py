@@ -87,7 +87,7 @@ def completeness(trace: Summary) -> Iterator[str]:
     for loss in facts["losses"]:
         yield _loss(trace, loss)
     if not facts["cleanly_closed"]:
-        yield "the file was not closed (the process was killed or is still running): what came after its end is not known"
+        yield "the file was not closed (the process was killed or still runs): what came after its end is not known"
     if facts["damage_count"]:
         text = f"{units.count(facts['damage_count'])} damaged or missing {_plural('stretch', facts['damage_count'])}"
         if trace["span"]["unreadable_ns"]:

@@ -30,12 +30,18 @@ _WAITS = {
 
 def console(stream: TextIO | None = None) -> Console:
     """Where reports go: colours only on a terminal; names are never read as markup."""
-    out = Console(file=stream or sys.stdout, markup=False, highlight=False, emoji=False)
+    out = _Console(file=stream or sys.stdout, markup=False, highlight=False, emoji=False)
     if not out.is_terminal:
         if "COLUMNS" not in os.environ:
             out.width = _PIPE_WIDTH
         out.file = cast("IO[str]", _NoTrailingBlanks(out.file))
     return out
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """The reader is gone: for the command line to deal with; rich would end the process with code 1."""
+        raise
 
 
 class _NoTrailingBlanks:
