@@ -179,6 +179,7 @@ void Summarizer::OnStep(const reader::StepRow& row) {
 }
 
 void Summarizer::OnAnnotation(const reader::AnnotationRow& row) {
+  ranges_.AddInstance(row);
   const auto begin = static_cast<int64_t>(row.row.begin_host_ns());
   const std::optional<int64_t> ns = HostTime(begin, begin + static_cast<int64_t>(row.row.duration_ns()));
   if (!ns) return;
@@ -468,7 +469,15 @@ absl::StatusOr<Summary> Summarize(const std::string& path, const RegionSpec& spe
     summarizer = Summarizer(spec, *std::move(region));
   }
   if (!reader->Read(&summarizer, progress)) return stopped;
-  return summarizer.Finish(*reader);
+  Summary summary = summarizer.Finish(*reader);
+  RangeProjection& ranges = summarizer.ranges();
+  if (ranges.empty()) return summary;
+  ranges.Prepare(summary.span.end_host_ns);
+  const auto still_reads = [&](uint64_t) { return progress == nullptr || progress(summary.bytes); };
+  if (!reader->Read(&ranges, still_reads, {RangeProjection::kFields})) return stopped;
+  summary.ranges = ranges.Finish();
+  summary.ranges_complete = ranges.complete();
+  return summary;
 }
 
 }  // namespace gpuperf::analysis

@@ -20,6 +20,7 @@
 #include "analysis/exact_distribution.h"
 #include "analysis/id_set.h"
 #include "analysis/intervals.h"
+#include "analysis/ranges.h"
 #include "analysis/region.h"
 #include "analysis/summary.h"
 #include "analysis/transfers.h"
@@ -33,7 +34,9 @@ class Summarizer : public reader::Visitor {
   Summarizer() = default;
   // Of a region only; its place on the device clock must be known.
   Summarizer(const RegionSpec& spec, Region region)
-      : spec_(spec), region_(std::move(region.host)), device_region_(region.device.value_or(Intervals())) {}
+      : spec_(spec), region_(std::move(region.host)), device_region_(region.device.value_or(Intervals())) {
+    ranges_.SetRegion(*region_, device_region_);
+  }
 
   void OnKernel(const reader::KernelRow& row) override;
   void OnCopy(const reader::CopyRow& row) override;
@@ -43,6 +46,7 @@ class Summarizer : public reader::Visitor {
   void OnUnfinishedCall(const reader::OpenCallRow& row) override;
   void OnStep(const reader::StepRow& row) override;
   void OnAnnotation(const reader::AnnotationRow& row) override;
+  void OnUnfinishedAnnotation(const reader::OpenAnnotationRow& row) override { ranges_.AddOpen(row); }
   void OnClockPair(const v1::ClockPair& row) override;
   void OnLoss(const reader::LossRow& row) override;
   void OnOutage(const v1::Outage& row) override;
@@ -50,8 +54,9 @@ class Summarizer : public reader::Visitor {
   void OnLevelChange(const v1::LevelChange& row) override;
   void OnChunk(const reader::Frame& frame) override;
 
-  // After reader.Read(&summarizer); once.
+  // After reader.Read(&summarizer); once. What is left to be done when this is not empty: the ranges' second reading.
   Summary Finish(const reader::TraceReader& reader);
+  RangeProjection& ranges() { return ranges_; }
 
  private:
   struct KernelState {
@@ -121,6 +126,7 @@ class Summarizer : public reader::Visitor {
   std::map<std::string, AnnotationFigures> annotations_;
   std::map<std::pair<int, int>, LossFigures> losses_;
   std::vector<Step> steps_;
+  RangeProjection ranges_;
   std::vector<v1::Outage> outages_;
   std::vector<v1::LevelChange> levels_;
   std::vector<UnfinishedCall> unfinished_calls_;

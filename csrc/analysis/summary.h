@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/ranges.h"
 #include "analysis/region.h"
 #include "gpuperf/trace/v1/trace.pb.h"
 #include "reader/frames.h"
@@ -201,6 +202,8 @@ struct Summary {
   std::vector<CallFigures> calls;  // by function; by total time, falling
   std::vector<WaitFigures> waits;  // by total time, falling
   std::vector<AnnotationFigures> annotations;
+  std::vector<RangeFigures> ranges;  // by total time, falling
+  bool ranges_complete = true;       // false: see RangeProjection::kMostDepth
   JoinFigures joined_kernels;
   JoinFigures joined_copies;
   JoinFigures joined_memsets;

@@ -413,6 +413,18 @@ std::string ToJson(const Summary& summary) {
     json.EndObject();
   }
   json.EndArray();
+  json.Key("ranges").BeginArray();
+  for (const RangeFigures& range : summary.ranges) {
+    json.BeginObject().String("source", MarkerSourceName(range.source));
+    Write(json, "domain", range.domain);
+    json.Bool("domain_lost", range.domain_lost);
+    Write(json, "name", range.name);
+    json.Uint("count", range.count).Int("total_ns", range.total_ns).Int("max_ns", range.max_ns);
+    json.Uint("open", range.open).Uint("launches", range.launches).Uint("operations", range.operations);
+    json.Int("gpu_ns", range.gpu_ns).Int("gpu_idle_ns", range.gpu_idle_ns).EndObject();
+  }
+  json.EndArray();
+  json.Bool("ranges_complete", summary.ranges_complete);
   WriteSelfCost(json, summary);
   json.EndObject();
   return json.Take();

@@ -173,6 +173,75 @@ class ReferenceReport:
             for name, rows in grouped(found, lambda row: row["name"]).items()
         }
 
+    def range_table(self) -> dict[Any, Row]:
+        """Every instance against every call and every operation."""
+        launching = [
+            call
+            for call in self.trace.calls
+            if call["kind"] in ("launch", "graph_launch", "copy", "memset") and call["exit_host_ns"] is not None
+        ]
+        operations = []
+        for row in (*self.trace.kernels, *self.trace.copies, *self.trace.memsets):
+            edges = (row["begin_device_ns"], row["end_device_ns"])
+            if self.device_region is not None:
+                if overlap(self.device_region, *edges) is None:
+                    continue
+                inside = intersection(self.device_region, union([edges]))
+                edges = (inside[0][0], inside[-1][1]) if inside else edges
+            operations.append((row["device"], row["correlation"], *edges))
+        end = self.trace.span[1]
+        instances = []
+        for row in self.trace.annotations:
+            last = row["end_host_ns"]
+            if last is None and self.region is not None and not any(row["begin_host_ns"] < e for _, e in self.region):
+                continue
+            if last is not None and self.host_ns(row["begin_host_ns"], last) is None:
+                continue
+            instances.append(row | {"last": max(row["begin_host_ns"], end) if last is None else last})
+        out = {}
+        for key, rows in grouped(
+            instances, lambda row: (row["source"], row["domain"], row["domain_lost"], row["name"])
+        ).items():
+            times = [self.host_ns(row["begin_host_ns"], row["last"]) for row in rows if row["end_host_ns"] is not None]
+            calls, work, extents = set(), set(), []
+            for row in rows:
+                mine = [
+                    call
+                    for call in launching
+                    if row["begin_host_ns"] <= call["enter_host_ns"] < row["last"]
+                    and (row["source"] == "nvtx_start_end" or (row["tid"] is not None and row["tid"] == call["tid"]))
+                ]
+                calls |= {
+                    call["correlation"]
+                    for call in mine
+                    if self.host_ns(call["enter_host_ns"], call["exit_host_ns"]) is not None
+                }
+                ids = {call["correlation"] for call in mine}
+                done = [(at, *operation) for at, operation in enumerate(operations) if operation[1] in ids]
+                work |= set(done)
+                for device in {operation[1] for operation in done}:
+                    edges = [(begin, last) for _, place, _, begin, last in done if place == device]
+                    extents.append((device, min(begin for begin, _ in edges), max(last for _, last in edges)))
+            gpu = idle = 0
+            for device in {place for _, place, *_ in work}:
+                gpu += length(union((begin, last) for _, place, _, begin, last in work if place == device))
+                extent = union((begin, last) for place, begin, last in extents if place == device)
+                if self.device_region is not None:
+                    extent = intersection(extent, self.device_region)
+                busy = union((begin, last) for place, _, begin, last in operations if place == device)
+                idle += length(without(extent, busy))
+            out[key] = {
+                "count": len(times),
+                "total_ns": sum(time or 0 for time in times),
+                "max_ns": max((time or 0 for time in times), default=0),
+                "open": len(rows) - len(times),
+                "launches": len(calls),
+                "operations": len(work),
+                "gpu_ns": gpu,
+                "gpu_idle_ns": idle,
+            }
+        return out
+
     def busy(self, rows: Iterable[Row]) -> Intervals:
         return intersection(self.captured, union((row["begin_host_ns"], row["end_host_ns"]) for row in rows))
 

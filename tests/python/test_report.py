@@ -247,6 +247,46 @@ def test_where_the_longest_idle_time_lies(pb, tmp_path, capsys):
     assert "GPU 0: longest idle time 3.00 ms, from 7.00 ms in; idle 50.0 % of the 8.00 ms between steps" in out
 
 
+def test_ranges_are_carried_to_the_gpu(pb, tmp_path, capsys):
+    chunk = body(pb)
+    chunk.strings.add(iid=20, value=b"forward")
+    chunk.strings.add(iid=21, value=b"NCCL")
+    # Launches enter at 1.500, 1.506 and 1.512 ms, the copy at 4.513; thread 77.
+    chunk.annotations.add(begin_host_ns=1_400_000, duration_ns=110_000, name_iid=20, thread_iid=1)
+    row = chunk.annotations.add(begin_host_ns=1_506_000, duration_ns=4_000_000, name_iid=20, thread_iid=1, source=1)
+    row.nvtx.domain_iid = 21
+    chunk.open_annotations.add(begin_host_ns=1_600_000, name_iid=20, thread_iid=1, source=2)
+    encoded = trace_builder.chunk(chunk, 0, checkpoint=True, first=1_000_000, last=11_000_000)
+    path = write(tmp_path, trace_builder.file(file_header(pb), [encoded]))
+    _, out, _ = run(capsys, "report", "--json", path)
+    (trace,) = json.loads(out)["traces"]
+    figures = {row["source"]: row for row in trace["ranges"]}
+    keys = ("count", "total_ns", "open", "launches", "operations", "gpu_ns", "gpu_idle_ns")
+    # Kernels at 2-3 and 3.5-5.5 ms, the copy at 7-8.
+    assert [figures["gpuperf"][key] for key in keys] == [1, 110_000, 0, 2, 2, 3_000_000, 500_000]
+    assert [figures["nvtx"][key] for key in keys] == [1, 4_000_000, 0, 2, 2, 3_000_000, 1_500_000]
+    assert [figures["nvtx_start_end"][key] for key in keys] == [0, 0, 1, 1, 1, 1_000_000, 0]
+    assert trace["ranges_complete"] is True
+    _, out, _ = run(capsys, "report", path)
+    assert "forward @ NCCL" in out
+    assert "1 range did not end" in out
+
+
+@pytest.mark.parametrize("shape", ["nested", "overlapping"])
+def test_more_ranges_than_are_carried_to_the_gpu_are_told(pb, tmp_path, capsys, shape):
+    chunk = body(pb)
+    for at in range(70):
+        begin, end = 1_400_000 + at, 1_600_000 + (-at if shape == "nested" else at)
+        chunk.annotations.add(begin_host_ns=begin, duration_ns=end - begin, name_iid=5, thread_iid=1)
+    encoded = trace_builder.chunk(chunk, 0, checkpoint=True, first=1_000_000, last=11_000_000)
+    path = write(tmp_path, trace_builder.file(file_header(pb), [encoded]))
+    _, out, _ = run(capsys, "report", "--json", path)
+    (trace,) = json.loads(out)["traces"]
+    assert trace["ranges_complete"] is False
+    assert trace["ranges"][0]["count"] == 70
+    assert trace["ranges"][0]["launches"] == 2
+
+
 def test_a_killed_process_leaves_a_file_that_was_not_closed(pb, tmp_path, capsys):
     encoded = trace_builder.chunk(body(pb), 0, checkpoint=True, first=1_000_000, last=11_000_000)
     path = write(tmp_path, trace_builder.file(file_header(pb), [encoded], closed=False))

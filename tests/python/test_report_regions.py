@@ -90,6 +90,7 @@ def check(summary: Row, expected: ReferenceReport) -> None:
     assert keyed(summary["calls"], "function", "kind") == expected.call_table()
     assert keyed(summary["waits"], "function", "reason") == expected.wait_table()
     assert keyed(summary["annotations"], "name") == expected.annotation_table()
+    assert keyed(summary["ranges"], "source", "domain", "domain_lost", "name") == expected.range_table()
     streams = keyed(summary["streams"], "device", "context", "stream")
     assert some(streams, expected.stream_table()) == expected.stream_table()
     devices = keyed(summary["devices"], "device")

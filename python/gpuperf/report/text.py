@@ -114,7 +114,7 @@ def _show_one(out: Console, trace: Summary, top: int, *, full_names: bool) -> No
     _show_copies(out, trace)
     _show_copy_sizes(out, trace)
     _show_waits(out, trace, top)
-    _show_annotations(out, trace, top)
+    _show_ranges(out, trace, top)
     _show_cost(out, trace)
 
 
@@ -389,18 +389,47 @@ def _show_waits(out: Console, trace: Summary, top: int) -> None:
     show(out, _headline("Host waits by call", len(rows), len(trace["waits"])), columns, rows)
 
 
-def _show_annotations(out: Console, trace: Summary, top: int) -> None:
-    columns = [Column("total"), Column("count"), Column("max", 1), Column("annotation", is_name=True)]
+def _show_ranges(out: Console, trace: Summary, top: int) -> None:
+    columns = [
+        Column("total"),
+        Column("count"),
+        Column("max", 3),
+        Column("launches", 2),
+        Column("GPU time"),
+        Column("GPU idle in it", 1),
+        Column("range", is_name=True),
+    ]
     rows = [
         [
             units.duration(annotation["total_ns"]),
             units.count(annotation["count"]),
             units.duration(annotation["max_ns"]),
-            "(name lost)" if annotation["name"] is None else annotation["name"] or "(no name)",
+            units.count(annotation["launches"]),
+            units.duration(annotation["gpu_ns"]),
+            units.duration(annotation["gpu_idle_ns"]),
+            _range_name(annotation),
         ]
-        for annotation in _top(trace["annotations"], top)
+        for annotation in _top(trace["ranges"], top)
     ]
-    show(out, _headline("Annotations", len(rows), len(trace["annotations"])), columns, rows)
+    title = _headline("Annotations and NVTX ranges by time on the host", len(rows), len(trace["ranges"]))
+    show(out, title, columns, rows)
+    if not trace["ranges_complete"]:
+        _say(out, "(more than 64 around one call: the others have no launches and no GPU time)", "dim")
+    open_ranges = sum(annotation["open"] for annotation in trace["ranges"])
+    if open_ranges:
+        verb = "range did" if open_ranges == 1 else "ranges did"
+        _say(
+            out,
+            f"({units.count(open_ranges)} {verb} not end: up to the end of the trace, and in no count or total)",
+            "dim",
+        )
+
+
+def _range_name(annotation: dict[str, Any]) -> str:
+    name = "(name lost)" if annotation["name"] is None else annotation["name"] or "(no name)"
+    if annotation["domain_lost"]:
+        return f"{name} @ (name lost)"
+    return name if annotation["domain"] is None else f"{name} @ {annotation['domain']}"
 
 
 def _show_cost(out: Console, trace: Summary) -> None:
