@@ -300,6 +300,7 @@ class Trace:
     losses: list[Message] = field(default_factory=list)
     outages: list[Message] = field(default_factory=list)
     level_changes: list[Message] = field(default_factory=list)
+    resource_events: list[Message] = field(default_factory=list)
     opaque_intervals: list[Message] = field(default_factory=list)
     certificates: list[Message] = field(default_factory=list)
 
@@ -387,7 +388,7 @@ class _Builder:
                 named = {"name": self.strings[row["name_iid"]]} if "name_iid" in row else {}
                 thread = self._thread(row["thread_iid"]) if row["thread_iid"] else {}
                 getattr(trace, name).append(row | named | thread)
-        for name in ("clock_pairs", "outages", "level_changes", "opaque_intervals", "certificates"):
+        for name in ("clock_pairs", "outages", "level_changes", "opaque_intervals", "certificates", "resource_events"):
             getattr(trace, name).extend(body[name])
         trace.run_info = body["run_info"] or trace.run_info
         trace.self_cost = body["self_cost"] or trace.self_cost

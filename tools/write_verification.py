@@ -24,6 +24,7 @@ ITEMS = {
     6: "`os._exit`, SIGTERM, and metadata against nvidia-smi",
     8: "NVTX",
     9: "CUDA graphs",
+    10: "Contexts, streams, memory",
 }
 OUTCOMES = {"passed": "passed", "failed": "**FAILED**", "skipped": "skipped"}
 

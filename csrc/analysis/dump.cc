@@ -277,6 +277,14 @@ class Dumper : public ChunkDumper {
     if (row.row.domain_iid() != 0) line.Named("domain", row.domain);
   }
 
+  void OnResourceEvent(const reader::ResourceEventRow& row) override {
+    auto line = Line("resource");
+    line.Put("host_ns", row.row.host_ns()).Put("change", ResourceChangeName(row.row.change()));
+    line.Put("device", row.row.device()).Put("context", row.row.context()).Put("stream", row.row.stream());
+    line.Put("handle", row.row.handle());
+    PutThread(line, row.row.thread_iid(), *row.thread);
+  }
+
   void OnCounter(const reader::CounterRow& row) override {
     auto line = Line("counter");
     line.Put("host_ns", row.row.host_ns());

@@ -53,6 +53,9 @@ std::string MarkerSourceName(v1::MarkerSource source) {
 std::string PayloadKindName(v1::PayloadKind kind) {
   return EnumName(v1::PayloadKind_Name(kind), "PAYLOAD_KIND_", kind);
 }
+std::string ResourceChangeName(v1::ResourceChange change) {
+  return EnumName(v1::ResourceChange_Name(change), "RESOURCE_CHANGE_", change);
+}
 std::string ResourceKindName(v1::ResourceKind kind) {
   return EnumName(v1::ResourceKind_Name(kind), "RESOURCE_KIND_", kind);
 }

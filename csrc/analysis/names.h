@@ -25,6 +25,7 @@ std::string CallDomainName(v1::CallDomain domain);
 std::string CaptureStateName(v1::CaptureState state);
 std::string MarkerSourceName(v1::MarkerSource source);
 std::string PayloadKindName(v1::PayloadKind kind);
+std::string ResourceChangeName(v1::ResourceChange change);
 std::string ResourceKindName(v1::ResourceKind kind);
 
 }  // namespace gpuperf::analysis

@@ -222,6 +222,12 @@ struct LevelChange {
   uint8_t level;  // schema Level
 };
 
+struct ResourceEvent {
+  uint64_t time_ns;
+  uint32_t thread_iid;
+  ring::ResourceEvent event;
+};
+
 struct Outage {
   uint8_t reason;  // schema OutageReason
   uint64_t begin_ns;
@@ -259,6 +265,7 @@ struct Batches {
   std::vector<Outage> outages;
   std::vector<OpaqueInterval> opaque_intervals;
   std::vector<LevelChange> level_changes;
+  std::vector<ResourceEvent> resource_events;
   SelfCost self_cost;
   std::string run_info;  // serialised RunInfo; "" = unchanged
 

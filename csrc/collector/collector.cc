@@ -122,9 +122,9 @@ bool Collector::Flush(uint32_t timeout_ms) {
   std::unique_lock<std::mutex> lock(mutex_);
   const uint64_t wanted = ++flush_wanted_;
   wake_.notify_all();
-  return flushed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] {
-    return flush_done_ >= wanted || stopping_ || gave_up_;
-  }) && flush_done_ >= wanted && !sink_.failed();
+  return flushed_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
+                           [&] { return flush_done_ >= wanted || stopping_ || gave_up_; }) &&
+         flush_done_ >= wanted && !sink_.failed();
 }
 
 SelfCost Collector::self_cost() const {
@@ -352,6 +352,7 @@ void Collector::Cut() {
   batches.outages.clear();
   batches.opaque_intervals.clear();
   batches.level_changes.clear();
+  batches.resource_events.clear();
   if (written || failed) batches.run_info.clear();
   batches.events = 0;
   batches.opened = false;

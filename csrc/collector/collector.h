@@ -59,8 +59,8 @@ class Collector {
 
   // Any thread. Serialised RunInfo, for the next chunk.
   void SetRunInfo(std::string run_info);
-  // Any thread: waits until all that was published before is written, at most timeout_ms. False: timed out, or it cannot
-  // be written.
+  // Any thread: waits until all that was published before is written, at most timeout_ms. False: timed out, or it
+  // cannot be written.
   bool Flush(uint32_t timeout_ms);
 
   const Counts& counts() const { return context_.counts; }

@@ -154,6 +154,12 @@ void RingDecoder::Visit(const RecordHeader& header, const std::byte* payload) {
       context_.clock_pair = {WordAt(payload, 1), WordAt(payload, 0), header.correlation};
       batches.clock_pairs.push_back(context_.clock_pair);
       break;
+    case RecordKind::kResource: {
+      ring::ResourceEvent event{};
+      std::memcpy(&event, payload, sizeof event);
+      batches.resource_events.push_back({time_ns(), thread_iid_, event});
+      break;
+    }
     case RecordKind::kCuptiDropped:
       context_.AddLoss(LossReason::kCuptiDropped, EventKind::kDevice, 0, WordAt(payload, 0), time_ns(), time_ns());
       break;

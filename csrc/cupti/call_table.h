@@ -17,6 +17,10 @@ inline constexpr uint32_t kDriverDomain = 1;
 inline constexpr uint32_t kRuntimeDomain = 2;
 inline constexpr uint32_t kResourceDomain = 3;
 // Callback ids of that domain.
+inline constexpr uint32_t kContextCreated = 1;
+inline constexpr uint32_t kContextDestroying = 2;
+inline constexpr uint32_t kStreamCreated = 3;
+inline constexpr uint32_t kStreamDestroying = 4;
 inline constexpr uint32_t kGraphExecCreateStarting = 17;
 inline constexpr uint32_t kGraphExecCreated = 18;
 inline constexpr uint32_t kGraphExecDestroying = 19;

@@ -65,6 +65,9 @@ const char* ResolveAll(void* library, Api* api) {
   GPUPERF_RESOLVE(Finalize, "cuptiFinalize");
 #undef GPUPERF_RESOLVE
   Resolve(library, "cuptiSubscribe_v2", &api->SubscribeV2);
+  Resolve(library, "cuptiGetContextId", &api->GetContextId);
+  Resolve(library, "cuptiGetDeviceId", &api->GetDeviceId);
+  Resolve(library, "cuptiGetStreamIdEx", &api->GetStreamId);
   return nullptr;
 }
 

@@ -41,7 +41,11 @@ struct Api {
   int (*ActivityGetNumDroppedRecords)(void* context, uint32_t stream, size_t* dropped) = nullptr;
   int (*ActivitySetAttribute)(uint32_t attribute, size_t* size, void* value) = nullptr;
   int (*Finalize)() = nullptr;
-  int (*SubscribeV2)(Subscriber*, CallbackFunction, void*, void* params) = nullptr;  // optional
+  // Optional.
+  int (*GetContextId)(void* context, uint32_t*) = nullptr;
+  int (*GetDeviceId)(void* context, uint32_t*) = nullptr;
+  int (*GetStreamId)(void* context, void* stream, uint8_t per_thread, uint32_t*) = nullptr;
+  int (*SubscribeV2)(Subscriber*, CallbackFunction, void*, void* params) = nullptr;
 
   uint32_t version = 0;
   std::string path;

@@ -388,6 +388,10 @@ void Decoder::DecodeRest(const v1::ChunkBody& body, Visitor* visitor) {
     const Name domain = named.domain_iid() == 0 ? nullptr : dictionary_.name(named.domain_iid());
     visitor->OnResourceName({dictionary_.name(named.name_iid()), domain, named});
   }
+  for (const v1::ResourceEvent& event : body.resource_events()) {
+    if (!InTime(event.host_ns(), "resource event")) continue;
+    visitor->OnResourceEvent({&dictionary_.thread(event.thread_iid()), nullptr, event});
+  }
 }
 
 void Decoder::Finish(Visitor* visitor) {

@@ -121,6 +121,7 @@ using AnnotationRow = NamedRow<v1::Annotation>;
 using OpenAnnotationRow = NamedRow<v1::OpenAnnotation>;
 using MarkRow = NamedRow<v1::Mark>;
 using CounterRow = NamedRow<v1::Counter>;
+using ResourceEventRow = NamedRow<v1::ResourceEvent>;
 using LossRow = NamedRow<v1::Loss>;
 
 // A name that the application gave to something.

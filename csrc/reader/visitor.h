@@ -45,6 +45,7 @@ class Visitor {
   virtual void OnMark(const MarkRow& /*row*/) {}
   virtual void OnCounter(const CounterRow& /*row*/) {}
   virtual void OnResourceName(const ResourceNameRow& /*row*/) {}
+  virtual void OnResourceEvent(const ResourceEventRow& /*row*/) {}
   virtual void OnClockPair(const v1::ClockPair& /*row*/) {}
   virtual void OnRunInfo(const v1::RunInfo& /*info*/) {}
   virtual void OnLoss(const LossRow& /*row*/) {}

@@ -24,6 +24,7 @@
 //   kCounter          –                          length          value (double), name
 //   kClockPair        –                          width in ns     CUPTI's time, host time in ns
 //   kCuptiDropped     –                          –               records that CUPTI says it dropped
+//   kResource         –                          –               ResourceEvent
 #ifndef GPUPERF_RING_EVENT_RECORD_H_
 #define GPUPERF_RING_EVENT_RECORD_H_
 
@@ -46,6 +47,7 @@ enum class RecordKind : uint8_t {
   kCounter,
   kClockPair,
   kCuptiDropped,
+  kResource,
 };
 
 inline constexpr uint16_t kDriverBit = 0x8000;
@@ -97,6 +99,22 @@ struct AnnotationPlace {
   uint32_t lost_depth;  // least depth of those annotation records of the thread that were lost just before this one
 };
 static_assert(sizeof(AnnotationPlace) == 8);
+
+// Same values as the schema's ResourceChange.
+enum class ResourceChange : uint32_t {
+  kContextCreated = 1,
+  kContextDestroyed = 2,
+  kStreamCreated = 3,
+  kStreamDestroyed = 4,
+};
+struct ResourceEvent {
+  ResourceChange change;
+  uint32_t device;   // CUDA ordinal
+  uint32_t context;  // CUPTI's ids
+  uint32_t stream;   // of a stream
+  uint64_t handle;   // CUDA's, of the stream or context
+};
+static_assert(sizeof(ResourceEvent) == 24);
 
 inline constexpr size_t WordsFor(size_t bytes) { return (bytes + 7) / 8; }
 

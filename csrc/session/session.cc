@@ -36,6 +36,7 @@
 #include "source/call_source.h"
 #include "source/graph_level.h"
 #include "source/marker_source.h"
+#include "source/resource_source.h"
 #include "trace/trace_writer.h"
 
 namespace gpuperf::session {
@@ -341,6 +342,7 @@ gpuperf_status StartLocked(Process& process, const gpuperf_option* given, size_t
     return enabled;
   }
   source::EnableTracedCalls(*capture->api, capture->subscriber);
+  source::EnableResources(*capture->api, capture->subscriber);
   try {
     capture->collector->Start();
     capture->flush->Start();

@@ -15,6 +15,7 @@
 #include "source/active.h"
 #include "source/capture_tracker.h"
 #include "source/graph_level.h"
+#include "source/resource_source.h"
 
 namespace gpuperf::source {
 
@@ -233,7 +234,7 @@ const CallDescriptor& WithoutParameters(CallKind kind) noexcept {
 void Dispatch(ThreadState* thread, uint32_t domain, uint32_t cbid, const CallbackData* data) noexcept {
   const CallDescriptor* call = Find(domain, cbid);
   if (__builtin_expect(call == nullptr, 0)) {
-    if (domain == cupti::kResourceDomain) OnGraphResource(cbid, data);
+    if (domain == cupti::kResourceDomain) OnResource(cbid, data);
     return;
   }
   if (__builtin_expect(data->params == nullptr, 0)) call = &WithoutParameters(call->kind);

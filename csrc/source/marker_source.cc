@@ -124,6 +124,12 @@ void CountLostName() noexcept {
   if (Active()) CountLost();
 }
 
+void EmitResource(const ring::ResourceEvent& event) noexcept {
+  uint64_t words[sizeof event / 8];
+  std::memcpy(words, &event, sizeof event);
+  Emit(RecordKind::kResource, 0, words, sizeof event / 8, {});
+}
+
 void EmitClockPair(uint64_t host_ns, uint64_t device_ns, uint32_t width_ns) noexcept {
   const uint64_t words[2] = {device_ns, host_ns};
   Emit(RecordKind::kClockPair, width_ns, words, 2, {});

@@ -41,6 +41,7 @@ void CountLostName() noexcept;
 void EmitCounter(std::string_view name, double value) noexcept;
 
 // The flush thread's own findings.
+void EmitResource(const ring::ResourceEvent& event) noexcept;
 void EmitClockPair(uint64_t host_ns, uint64_t device_ns, uint32_t width_ns) noexcept;
 void EmitCuptiDropped(uint64_t records) noexcept;
 

@@ -46,8 +46,8 @@ std::shared_ptr<const Table> BuildCalls(const char* name, const std::vector<Call
                                         const std::vector<reader::CallRow>& details, const reader::ClockMap& clock);
 std::shared_ptr<const Table> BuildAllocations(const std::vector<CallWithWork>& rows,
                                               const std::vector<reader::CallRow>& details);
-// Tables of what a Scan holds: steps, annotations, marks, counters, names, losses, outages, clock_pairs; nullptr: not
-// one of them.
+// Tables of what a Scan holds: steps, annotations, marks, counters, names, resources, losses, outages, clock_pairs;
+// nullptr: not one of them.
 std::shared_ptr<const Table> BuildSmall(const std::string& name, const Scan& scan, RowFilter* filter);
 
 }  // namespace gpuperf::tables

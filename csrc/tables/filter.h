@@ -47,6 +47,10 @@ class RowFilter {
   // Steps belong to the region that they end in, its end included.
   bool WantsStepEnd(int64_t host_ns) const { return WantsHostTime(host_ns - 1, host_ns); }
   bool WantsStream(const reader::StreamEntry& stream) const;
+  // Of what has no stream: absent.
+  bool WantsStream(uint32_t device, std::optional<uint32_t> stream) const {
+    return (!devices_ || devices_->contains(device)) && (!streams_ || (stream && streams_->contains(*stream)));
+  }
   bool has_streams() const { return streams_ || devices_; }
   bool has_names() const { return filter_.name != nullptr; }
   // `name`: as it is in the trace; nullptr: not known, and not wanted by any test. Kernels are tested by their

@@ -70,6 +70,10 @@ struct ScannedName {
   reader::Name domain = nullptr;  // "": the default domain
   reader::Name name = nullptr;
 };
+struct ScannedResource {
+  v1::ResourceEvent row;
+  ScannedThread thread;
+};
 struct ScannedLoss {
   v1::Loss row;
   ScannedThread thread;
@@ -80,7 +84,8 @@ class Scan : public analysis::Timeline {
   static constexpr reader::Fields kFields =
       Timeline::kFields | reader::FieldBit(Body::kMarksFieldNumber) | reader::FieldBit(Body::kCountersFieldNumber) |
       reader::FieldBit(Body::kRunInfoFieldNumber) | reader::FieldBit(Body::kLossesFieldNumber) |
-      reader::FieldBit(Body::kOutagesFieldNumber) | reader::FieldBit(Body::kResourceNamesFieldNumber);
+      reader::FieldBit(Body::kOutagesFieldNumber) | reader::FieldBit(Body::kResourceNamesFieldNumber) |
+      reader::FieldBit(Body::kResourceEventsFieldNumber);
 
   void OnFile(const std::string& /*path*/, const v1::FileHeader& /*header*/) override { parts.emplace_back(); }
   void OnChunk(const reader::Frame& frame) override;
@@ -90,6 +95,9 @@ class Scan : public analysis::Timeline {
   void OnMark(const reader::MarkRow& row) override;
   void OnCounter(const reader::CounterRow& row) override;
   void OnResourceName(const reader::ResourceNameRow& row) override;
+  void OnResourceEvent(const reader::ResourceEventRow& row) override {
+    resources.push_back({row.row, Keep(*row.thread)});
+  }
   void OnClockPair(const v1::ClockPair& row) override { clock_pairs.push_back(row); }
   void OnLoss(const reader::LossRow& row) override;
   void OnOutage(const v1::Outage& row) override { outages.push_back(row); }
@@ -117,6 +125,7 @@ class Scan : public analysis::Timeline {
   std::vector<ScannedMark> marks;
   std::vector<ScannedCounter> counters;
   std::vector<ScannedName> resource_names;  // the last one for each thing that is known to be the same
+  std::vector<ScannedResource> resources;
   std::vector<v1::ClockPair> clock_pairs;
   std::vector<ScannedLoss> losses;
   std::vector<v1::Outage> outages;

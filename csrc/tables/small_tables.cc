@@ -160,6 +160,29 @@ std::shared_ptr<const Table> BuildNames(const Scan& scan, RowFilter* filter) {
   return table.Finish();
 }
 
+std::shared_ptr<const Table> BuildResources(const Scan& scan, const RowFilter& filter) {
+  const auto stream_of = [](const v1::ResourceEvent& row) {
+    const bool is_stream =
+        row.change() == v1::RESOURCE_CHANGE_STREAM_CREATED || row.change() == v1::RESOURCE_CHANGE_STREAM_DESTROYED;
+    return is_stream ? std::optional<uint32_t>(row.stream()) : std::nullopt;
+  };
+  const auto rows = Chosen(scan.resources, [&](const ScannedResource& row) {
+    const int64_t time = HostNs(row.row.host_ns());
+    return filter.WantsStream(row.row.device(), stream_of(row.row)) && filter.WantsHostTime(time, time);
+  });
+  TableBuilder table("resources", rows.size());
+  table.AddText(
+      "change", [&](size_t i) { return static_cast<uint64_t>(rows[i]->row.change()); },
+      [](uint64_t change) { return analysis::ResourceChangeName(static_cast<v1::ResourceChange>(change)); });
+  table.Add<int64_t>("host_ns", [&](size_t i) { return HostNs(rows[i]->row.host_ns()); });
+  table.Add<uint32_t>("device", [&](size_t i) { return rows[i]->row.device(); });
+  table.Add<uint32_t>("context", [&](size_t i) { return rows[i]->row.context(); });
+  table.AddOrNull<uint32_t>("stream", [&](size_t i) { return stream_of(rows[i]->row); });
+  table.Add<uint64_t>("handle", [&](size_t i) { return rows[i]->row.handle(); });
+  AddThread(rows, &table);
+  return table.Finish();
+}
+
 std::shared_ptr<const Table> BuildLosses(const Scan& scan, const RowFilter& filter) {
   const auto rows = Chosen(scan.losses, [&](const ScannedLoss& row) {
     return filter.WantsHostRange(HostNs(row.row.first_host_ns()), HostNs(row.row.last_host_ns()));
@@ -214,6 +237,7 @@ std::shared_ptr<const Table> BuildSmall(const std::string& name, const Scan& sca
   if (name == "annotations") return BuildAnnotations(scan, filter);
   if (name == "marks") return BuildMarks(scan, filter);
   if (name == "counters") return BuildCounters(scan, filter);
+  if (name == "resources") return BuildResources(scan, *filter);
   if (name == "names") return BuildNames(scan, filter);
   if (name == "losses") return BuildLosses(scan, *filter);
   if (name == "outages") return BuildOutages(scan, *filter);

@@ -272,6 +272,17 @@ void AddMarkers(pbf_builder<Body>& body, const Batches& batches) {
     Put(row, F::kDomainIid, named.domain_iid);
     Put(row, F::kNameIid, named.name_iid);
   }
+  for (const collector::ResourceEvent& event : batches.resource_events) {
+    using F = fields::ResourceEvent;
+    pbf_builder<F> row(body, Body::kResourceEvents);
+    Put(row, F::kHostNs, event.time_ns);
+    Put(row, F::kChange, static_cast<uint64_t>(event.event.change));
+    Put(row, F::kThreadIid, event.thread_iid);
+    Put(row, F::kDevice, event.event.device);
+    Put(row, F::kContext, event.event.context);
+    Put(row, F::kStream, event.event.stream);
+    row.add_fixed64(F::kHandle, event.event.handle);
+  }
   for (const collector::Counter& counter : batches.counters) {
     using F = fields::Counter;
     pbf_builder<F> row(body, Body::kCounters);

@@ -201,6 +201,16 @@ enum class ResourceName : protozero::pbf_tag_type {
   kNameIid = 4,
 };
 
+enum class ResourceEvent : protozero::pbf_tag_type {
+  kHostNs = 1,
+  kChange = 2,
+  kThreadIid = 3,
+  kDevice = 4,
+  kContext = 5,
+  kStream = 6,
+  kHandle = 7,
+};
+
 enum class Counter : protozero::pbf_tag_type {
   kHostNs = 1,
   kNameIid = 2,
@@ -419,6 +429,7 @@ enum class ChunkBody : protozero::pbf_tag_type {
   kSelfCost = 22,
   kOpenAnnotations = 23,
   kResourceNames = 24,
+  kResourceEvents = 25,
 };
 
 }  // namespace gpuperf::trace::fields

@@ -252,6 +252,10 @@ class RandomTrace:
         for _ in range(rng.randint(0, 2)):
             body.resource_names.add(kind=rng.choice((1, 2, 5)), id=rng.choice((77, 2**63)),
                                     domain_iid=rng.choice((0, 14, 98)), name_iid=rng.choice((11, 13, 99)))  # fmt: skip
+        for time, _ in self.times(at, rng.randint(0, 2)):
+            body.resource_events.add(host_ns=time, change=rng.choice((1, 2, 3, 4)), thread_iid=rng.choice((1, 9)),
+                                     device=rng.randint(0, 1), context=1, stream=rng.choice((7, 20)),
+                                     handle=2**63 + 5)  # fmt: skip
         if rng.random() < 0.5:
             run = body.run_info
             run.devices.add(device=0, pcie_generation=1, pcie_generation_max=5, pcie_width=16)

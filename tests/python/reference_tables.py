@@ -113,6 +113,7 @@ class Reference:
         self.marks: list[Row] = []
         self.counters: list[Row] = []
         self.names: list[Row] = []
+        self.resources: list[Row] = []
         self.losses: list[Row] = []
         self.outages: list[Row] = []
         self.clock_pairs: list[Row] = []
@@ -320,6 +321,11 @@ class Reference:
                         break
                 else:
                     self.names.append(row)
+            for event in body.resource_events:
+                change = self.pb.events.ResourceChange.Name(event.change).removeprefix("RESOURCE_CHANGE_").lower()
+                row = {"change": change, "host_ns": event.host_ns, "device": event.device, "context": event.context}
+                row |= {"stream": event.stream if change.startswith("stream") else None, "handle": event.handle}
+                self.resources.append(row | thread(event.thread_iid))
             for loss in body.losses:
                 self.losses.append(
                     {
@@ -463,7 +469,7 @@ class Reference:
                 return any(begin < row["end_host_ns"] <= end for begin, end in region)
             if table == "names":
                 return True
-            if table in ("marks", "counters", "clock_pairs"):
+            if table in ("marks", "counters", "clock_pairs", "resources"):
                 return overlap(region, row["host_ns"], row["host_ns"]) is not None
             if table == "losses":
                 return any(row["first_host_ns"] < end and row["last_host_ns"] >= begin for begin, end in region)

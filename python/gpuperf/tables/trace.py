@@ -63,6 +63,7 @@ class Trace:
         "marks",
         "counters",
         "names",
+        "resources",
         "losses",
         "outages",
         "clock_pairs",
@@ -133,6 +134,11 @@ class Trace:
     def names(self) -> Table:
         """Names that the job gave to threads, streams, categories and the like through NVTX."""
         return self.table("names")
+
+    @property
+    def resources(self) -> Table:
+        """Contexts and streams as CUDA made and destroyed them."""
+        return self.table("resources")
 
     @property
     def losses(self) -> Table:
