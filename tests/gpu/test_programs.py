@@ -11,7 +11,19 @@ import support
 import trace_decode
 
 
-def hold(program: str, command: list[str], environment: dict[str, str], path: Path, figures: dict[str, Any]) -> None:
+# libcupti 12.0 does not tell the kernel of such a call; the kernel's own record has it (docs/limits.md).
+NAMELESS = "(cuLaunchKernelEx): kernel ''"
+
+
+def hold(
+    program: str,
+    command: list[str],
+    environment: dict[str, str],
+    path: Path,
+    figures: dict[str, Any],
+    *,
+    nameless: bool = False,
+) -> None:
     """Runs a program that keeps a log and compares the trace with it."""
     log_file = path.with_suffix(".log")
     finished = support.succeed(support.run([*command, str(log_file)], **environment))
@@ -24,7 +36,7 @@ def hold(program: str, command: list[str], environment: dict[str, str], path: Pa
     figures["kernels, copies, memory sets"] = [
         trace_decode.rows(table) for table in (trace.kernels, trace.copies, trace.memsets)
     ]
-    wrong = support.hold_calls(trace, log)
+    wrong = [line for line in support.hold_calls(trace, log) if not (nameless and NAMELESS in line)]
     figures["calls that differ"] = len(wrong)
     assert not wrong, "\n".join(wrong)
     wrong = support.hold_device_work(trace, log)
@@ -80,7 +92,8 @@ def test_with_every_libcupti(programs: Path, tmp_path: Path, figures: dict[str, 
         found: dict[str, Any] = {}
         try:
             environment = injected(path) | {"GPUPERF_CUPTI": str(library)}
-            hold("driver_calls", [str(programs / "driver_calls")], environment, path, found)
+            nameless = library.parent.name == "12.0"
+            hold("driver_calls", [str(programs / "driver_calls")], environment, path, found, nameless=nameless)
             run_info = trace_decode.read(path).run_info
             assert run_info is not None
             assert run_info["cupti"]["path"] == str(library)

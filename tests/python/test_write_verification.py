@@ -64,7 +64,7 @@ def test_page(tool: ModuleType, tmp_path: Path) -> None:
     ):
         assert expected in page
     assert "16" not in page
-    assert page.count("Not run.") == 6  # items 1, 2, 3, 5, 8 and 9
+    assert page.count("Not run.") == 7  # items 1, 2, 3, 5, 8 and 9
     second.with_suffix(".tree").write_text("def456\n")
     assert tool.main(["--out", str(out), str(tests), str(first), str(second)]) == 0
     assert "| ring.push.p50 (tree `def456`) | 14 |" in out.read_text()
