@@ -10,7 +10,6 @@ import pytest
 import support
 import trace_decode
 
-
 # libcupti 12.0 does not tell the kernel of such a call; the kernel's own record has it (docs/limits.md).
 NAMELESS = "(cuLaunchKernelEx): kernel ''"
 
