@@ -8,14 +8,38 @@ namespace {
 
 using ::gpuperf::reader::ClockMap;
 
-// One member of every row, side by side: a column that needs no more then passes over an eighth of the memory.
-template <class Row, class Get>
-auto Gathered(const Rows<Row>& rows, const Get& get) {
-  std::vector<decltype(get(rows[0]))> values;
-  values.reserve(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) values.push_back(get(rows[i]));
-  return values;
-}
+// A dictionary entry of every row as its number, side by side: a column that needs no more then passes over a small
+// part of the memory, and asks each entry once.
+template <class Entry>
+class Coded {
+ public:
+  explicit Coded(size_t rows) { codes_.reserve(rows); }
+  // nullptr, and what is not known: the code 0.
+  void Append(const Entry* entry) {
+    const uint32_t code = entry == nullptr || !entry->known ? 0 : entry->index;
+    codes_.push_back(code);
+    if (code == 0) return;
+    if (code >= entries_.size()) entries_.resize(code + 1);
+    entries_[code] = entry;
+  }
+
+  // get(const Entry&) -> std::optional<T>; unknown: null.
+  template <class T, class Get>
+  void AddTo(TableBuilder* table, const char* column, const Get& get) const {
+    table->AddCoded<T>(column, codes_, entries_.size(), [&](uint32_t code) {
+      return entries_[code] == nullptr ? std::optional<T>() : std::optional<T>(get(*entries_[code]));
+    });
+  }
+  template <class... Text>
+  void AddNameTo(TableBuilder* table, const char* column, const Text&... text) const {
+    const auto name = [&](uint32_t code) { return entries_[code] == nullptr ? nullptr : entries_[code]->name; };
+    table->AddCodedName(column, codes_, entries_.size(), name, text...);
+  }
+
+ private:
+  std::vector<uint32_t> codes_;
+  std::vector<const Entry*> entries_ = {nullptr};  // by code
+};
 
 // The columns that all device work begins with.
 template <class Row>
@@ -33,11 +57,11 @@ void AddTimes(const Rows<Row>& rows, const ClockMap& clock, TableBuilder* table)
 
 template <class Row>
 void AddPlace(const Rows<Row>& rows, TableBuilder* table) {
-  const auto streams = Gathered(rows, [](const Row& row) { return row.stream; });
+  Coded<reader::StreamEntry> streams(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) streams.Append(rows[i].stream);
   const auto add = [&](const char* name, auto get) {
-    table->AddOrNull<uint32_t>(name, [&](size_t i) {
-      return streams[i]->known ? std::optional<uint32_t>((streams[i]->definition.*get)()) : std::nullopt;
-    });
+    streams.template AddTo<uint32_t>(table, name,
+                                     [&](const reader::StreamEntry& stream) { return (stream.definition.*get)(); });
   };
   add("device", &reader::v1::Stream::device);
   add("context", &reader::v1::Stream::context);
@@ -48,15 +72,16 @@ void AddPlace(const Rows<Row>& rows, TableBuilder* table) {
 template <class Row>
 void AddCall(const Rows<Row>& rows, CallIndex* calls, TableBuilder* table) {
   std::vector<const CallFacts*> call(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) call[i] = calls->Find(rows[i].correlation);
-  table->AddName("call_name", [&](size_t i) { return call[i] == nullptr ? nullptr : call[i]->site->name; });
-  table->AddOrNull<uint32_t>("call_tid", [&](size_t i) -> std::optional<uint32_t> {
-    if (call[i] == nullptr || !call[i]->thread->known) return std::nullopt;
-    return call[i]->thread->definition.tid();
-  });
-  table->AddName("call_thread", [&](size_t i) {
-    return call[i] == nullptr || !call[i]->thread->known ? nullptr : call[i]->thread->name;
-  });
+  Coded<reader::CallSiteEntry> sites(rows.size());
+  Coded<reader::ThreadEntry> threads(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    call[i] = calls->Find(rows[i].correlation);
+    sites.Append(call[i] == nullptr ? nullptr : call[i]->site);
+    threads.Append(call[i] == nullptr ? nullptr : call[i]->thread);
+  }
+  sites.AddNameTo(table, "call_name");
+  threads.AddTo<uint32_t>(table, "call_tid", [](const reader::ThreadEntry& thread) { return thread.definition.tid(); });
+  threads.AddNameTo(table, "call_thread");
   table->AddOrNull<int64_t>("call_enter_host_ns", [&](size_t i) {
     return call[i] == nullptr ? std::nullopt : std::optional<int64_t>(call[i]->enter_host_ns);
   });
@@ -92,18 +117,16 @@ std::optional<int64_t> UnlessZero(uint64_t time) {
 std::shared_ptr<const Table> BuildKernels(const Rows<reader::KernelRow>& rows, CallIndex* calls,
                                           const ClockMap& clock) {
   TableBuilder table("kernels", rows.size());
-  const auto kernels = Gathered(rows, [](const reader::KernelRow& row) { return row.kernel; });
-  const auto name = [&](size_t i) { return kernels[i]->known ? kernels[i]->name : nullptr; };
-  table.AddName("name", name, &analysis::Demangle);
+  Coded<reader::KernelEntry> kernels(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) kernels.Append(rows[i].kernel);
+  kernels.AddNameTo(&table, "name", analysis::Demangle);
   AddTimes(rows, clock, &table);
   AddPlace(rows, &table);
   AddCall(rows, calls, &table);
   using reader::v1::Kernel;
   const auto add = [&](const char* column, auto get) {
-    table.AddOrNull<uint32_t>(column, [&](size_t i) {
-      const reader::KernelEntry& kernel = *kernels[i];
-      return kernel.known ? std::optional<uint32_t>((kernel.definition.*get)()) : std::nullopt;
-    });
+    kernels.AddTo<uint32_t>(&table, column,
+                            [&](const reader::KernelEntry& kernel) { return (kernel.definition.*get)(); });
   };
   add("grid_x", &Kernel::grid_x);
   add("grid_y", &Kernel::grid_y);
@@ -113,8 +136,8 @@ std::shared_ptr<const Table> BuildKernels(const Rows<reader::KernelRow>& rows, C
   add("block_z", &Kernel::block_z);
   // 0: no cluster, or not known to the CUPTI that recorded it.
   const auto add_cluster = [&](const char* column, auto get) {
-    table.AddOrNull<uint32_t>(column, [&](size_t i) {
-      const uint32_t blocks = (kernels[i]->definition.*get)();
+    kernels.AddTo<uint32_t>(&table, column, [&](const reader::KernelEntry& kernel) {
+      const uint32_t blocks = (kernel.definition.*get)();
       return blocks == 0 ? std::nullopt : std::optional<uint32_t>(blocks);
     });
   };
@@ -128,7 +151,7 @@ std::shared_ptr<const Table> BuildKernels(const Rows<reader::KernelRow>& rows, C
   AddGraph(rows, &table);
   table.AddOrNull<int64_t>("queued_device_ns", [&](size_t i) { return UnlessZero(rows[i].queued_device_ns); });
   table.AddOrNull<int64_t>("submitted_device_ns", [&](size_t i) { return UnlessZero(rows[i].submitted_device_ns); });
-  table.AddName("symbol", name);
+  kernels.AddNameTo(&table, "symbol");
   return table.Finish();
 }
 

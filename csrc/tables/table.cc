@@ -1,5 +1,9 @@
 #include "tables/table.h"
 
+#include <sys/mman.h>
+
+#include <cstdint>
+
 #include "base/utf8.h"
 
 namespace gpuperf::tables {
@@ -20,6 +24,19 @@ size_t WidthOf(Type type) {
   return 1;
 }
 
+namespace {
+
+// A third of the time of building a large table is page faults, and on a virtual machine more. Where the kernel has no
+// huge pages to give nothing changes.
+void PreferHugePages(void* data, size_t bytes) {
+  constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
+  const auto begin = (reinterpret_cast<uintptr_t>(data) + kHugePage - 1) & ~(kHugePage - 1);
+  const auto end = (reinterpret_cast<uintptr_t>(data) + bytes) & ~(kHugePage - 1);
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+}
+
+}  // namespace
+
 int32_t NameCoder::Add(const std::string& text) {
   const auto [place, is_new] = by_text_.try_emplace(text, static_cast<int32_t>(names_.size()));
   if (is_new) {
@@ -34,7 +51,9 @@ Column& TableBuilder::NewColumn(const char* name, Type type, bool nullable) {
   column.name = name;
   column.type = type;
   column.nullable = nullable;
-  column.data.reset(new uint64_t[(table_->rows * WidthOf(type) + 7) / 8]);  // every value is written: not cleared
+  const size_t words = (table_->rows * WidthOf(type) + 7) / 8;
+  column.data.reset(new uint64_t[words]);  // every value is written: not cleared
+  PreferHugePages(column.data.get(), words * 8);
   return column;
 }
 

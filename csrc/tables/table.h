@@ -5,6 +5,7 @@
 #ifndef GPUPERF_TABLES_TABLE_H_
 #define GPUPERF_TABLES_TABLE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -147,6 +148,45 @@ class TableBuilder {
     return AddName(column, name, [](const std::string& text) { return text; });
   }
 
+  // What depends on a small number of the row alone: of_code(code) -> std::optional<T>, asked once for each code.
+  template <class T, class OfCode>
+  TableBuilder& AddCoded(const char* name, const std::vector<uint32_t>& codes, size_t code_count,
+                         const OfCode& of_code) {
+    std::vector<T> values(code_count);
+    std::vector<bool> is_null(code_count);
+    for (size_t code = 0; code < code_count; ++code) {
+      const std::optional<T> value = of_code(static_cast<uint32_t>(code));
+      values[code] = value.value_or(T{});
+      is_null[code] = !value;
+    }
+    Column& column = NewColumn(name, TypeOf<T>(), true);
+    FillCoded(codes, values, is_null, &column);
+    return *this;
+  }
+  // name(code) and text as AddName's.
+  template <class Name, class Text>
+  TableBuilder& AddCodedName(const char* name, const std::vector<uint32_t>& codes, size_t code_count,
+                             const Name& of_code, const Text& text) {
+    std::vector<int32_t> values(code_count);
+    std::vector<bool> is_null(code_count);
+    NameCoder coder;
+    for (size_t code = 0; code < code_count; ++code) {
+      const std::string* known = of_code(static_cast<uint32_t>(code));
+      is_null[code] = known == nullptr || known->empty();
+      if (is_null[code]) continue;
+      values[code] = coder.Code(reinterpret_cast<uintptr_t>(known), [&] { return text(*known); });
+    }
+    Column& column = NewColumn(name, Type::kText, true);
+    FillCoded(codes, values, is_null, &column);
+    column.names = coder.Take();
+    return *this;
+  }
+  template <class Name>
+  TableBuilder& AddCodedName(const char* name, const std::vector<uint32_t>& codes, size_t code_count,
+                             const Name& of_code) {
+    return AddCodedName(name, codes, code_count, of_code, [](const std::string& text) { return text; });
+  }
+
   std::shared_ptr<const Table> Finish() { return std::move(table_); }
 
  private:
@@ -162,6 +202,16 @@ class TableBuilder {
   template <class T>
   static T* Values(Column* column) {
     return reinterpret_cast<T*>(column->data.get());
+  }
+  template <class T>
+  void FillCoded(const std::vector<uint32_t>& codes, const std::vector<T>& values, const std::vector<bool>& is_null,
+                 Column* column) {
+    T* data = Values<T>(column);
+    for (size_t row = 0; row < table_->rows; ++row) data[row] = values[codes[row]];
+    if (std::find(is_null.begin(), is_null.end(), true) == is_null.end()) return;
+    for (size_t row = 0; row < table_->rows; ++row) {
+      if (is_null[codes[row]]) SetNull(column, row);
+    }
   }
   Column& NewColumn(const char* name, Type type, bool nullable);
   void SetNull(Column* column, size_t row);
