@@ -171,7 +171,8 @@ def stop() -> None:
 
 def _is_of_run() -> bool:
     """Whether the session that runs, or would run now, is that of `gpuperf run` or of whoever had us injected."""
-    if injected_library() is None or _own_session:
+    library = injected_library()
+    if library is None or _own_session or not os.path.isfile(library):  # CUDA passes over one that is not there
         return False
     return get_state() in ("idle", "running", "unwritable")
 
