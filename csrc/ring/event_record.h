@@ -102,6 +102,7 @@ static_assert(sizeof(AnnotationPlace) == 8);
 
 // Same values as the schema's ResourceChange.
 enum class ResourceChange : uint32_t {
+  kUnspecified = 0,
   kContextCreated = 1,
   kContextDestroyed = 2,
   kStreamCreated = 3,

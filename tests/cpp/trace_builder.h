@@ -74,7 +74,7 @@ class TraceBuilder {
     const std::string header = header_.SerializeAsString();
     file += Field(1, header);
     if (check_sum_) {
-      file += "\x25";
+      file += '\x25';
       const uint32_t sum = base::Crc32c(header.data(), header.size());
       for (int i = 0; i < 4; ++i) file += static_cast<char>(sum >> (8 * i));
     }

@@ -6,7 +6,9 @@
 //
 // RECORDS are raw records (make_records.cc), TRACE is what comes of them. Prints version and probed record sizes as
 // JSON. Exit code: 0 done, 1 the library cannot be used (stderr says why), 2 usage.
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -44,13 +46,12 @@ int NextRecord(uint8_t* buffer, size_t valid, void** record) {
 const cupti::Api* BySizes(const char* text) {
   static cupti::Api api;
   api.ActivityGetNextRecord = NextRecord;
-  unsigned kind = 0;
-  unsigned bytes = 0;
-  int used = 0;
-  while (std::sscanf(text, "%u=%u%n", &kind, &bytes, &used) == 2 && kind < api.record_bytes.size()) {
-    g_sizes[kind] = api.record_bytes[kind] = bytes;
-    text += used;
-    if (*text == ',') ++text;
+  while (*text != '\0') {
+    char* end = nullptr;
+    const auto kind = static_cast<uint32_t>(std::strtoul(text, &end, 10));
+    if (*end != '=' || kind >= api.record_bytes.size()) break;
+    g_sizes[kind] = api.record_bytes[kind] = static_cast<uint32_t>(std::strtoul(end + 1, &end, 10));
+    text = *end == ',' ? end + 1 : end;
   }
   return &api;
 }
@@ -90,7 +91,7 @@ int main(int argc, char** argv) {
   size_t max_records = 0;
   gpuperf::source::OnBufferRequested(&buffer, &size, &max_records);
   if (buffer == nullptr || size < records.size()) return 1;
-  std::memcpy(buffer, records.data(), records.size());
+  std::copy(records.begin(), records.end(), buffer);
   gpuperf::source::OnBufferCompleted(nullptr, 0, buffer, size, records.size());
   collector.Start();
   collector.Stop({});
