@@ -106,7 +106,9 @@ class ChunkDumper : public reader::Visitor {
 
   void PutEnd(const reader::TraceReader& reader) {
     for (const reader::Damage& damage : reader.damages().kept()) {
-      Line("damage").Put("offset", damage.offset).Put("bytes", damage.bytes).Text("what", damage.what);
+      auto line = Line("damage");
+      line.Put("offset", damage.offset).Put("bytes", damage.bytes).Text("what", damage.what);
+      if (damage.file != reader.path()) line.Text("file", damage.file);
     }
     Line("end")
         .Put("chunks", reader.chunks())

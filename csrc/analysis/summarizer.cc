@@ -1,6 +1,7 @@
 #include "analysis/summarizer.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -335,6 +336,19 @@ void Summarizer::FinishSteps(Summary* summary) {
   figures.durations = FiguresOf(durations);
 }
 
+// Among all steps of the trace, which are sorted: also in a region.
+void Summarizer::PlaceLongestIdle(DeviceFigures* figures) const {
+  if (!figures->longest_idle_begin_host_ns) return;
+  const int64_t begin = *figures->longest_idle_begin_host_ns;
+  const int64_t end = begin + *figures->longest_idle_ns;
+  const auto before = std::upper_bound(steps_.begin(), steps_.end(), begin,
+                                       [](int64_t time, const Step& step) { return time < step.host_ns; });
+  const auto behind = std::lower_bound(steps_.begin(), steps_.end(), end,
+                                       [](const Step& step, int64_t time) { return step.host_ns < time; });
+  if (before != steps_.begin()) figures->longest_idle_after_step = std::prev(before)->index;
+  if (behind != steps_.end()) figures->longest_idle_before_step = behind->index;
+}
+
 void Summarizer::FinishDevices(const ClockMap& clock, Summary* summary) {
   Intervals in_steps;
   if (steps_.size() >= 2) {
@@ -362,6 +376,7 @@ void Summarizer::FinishDevices(const ClockMap& clock, Summary* summary) {
         figures.longest_idle_ns = ns;
         figures.longest_idle_begin_host_ns = interval.begin;
       }
+      PlaceLongestIdle(&figures);
       if (!in_steps.empty()) {
         figures.steps_captured_ns = Length(in_steps);
         figures.steps_busy_ns = Length(Intersection(busy, in_steps));

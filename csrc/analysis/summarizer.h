@@ -107,6 +107,7 @@ class Summarizer : public reader::Visitor {
   JoinFigures Joined(const Join& join) const;
   void FinishSpan(const reader::TraceReader& reader, Summary* summary);
   void FinishSteps(Summary* summary);
+  void PlaceLongestIdle(DeviceFigures* figures) const;
   void FinishDevices(const reader::ClockMap& clock, Summary* summary);
   void FinishStreams(const reader::ClockMap& clock, Summary* summary);
   void FinishKernels(Summary* summary);

@@ -64,6 +64,8 @@ struct DeviceFigures {
   std::optional<uint64_t> idle_intervals;
   std::optional<int64_t> longest_idle_ns;
   std::optional<int64_t> longest_idle_begin_host_ns;  // the first of that length; absent without idle time
+  std::optional<uint64_t> longest_idle_after_step;    // the last one that was over when it began …
+  std::optional<uint64_t> longest_idle_before_step;   // … and the first that was not over before it ended
   // The same between the first and the last step(); absent without two steps.
   std::optional<int64_t> steps_captured_ns;
   std::optional<int64_t> steps_busy_ns;

@@ -278,6 +278,8 @@ void WriteDevice(JsonWriter& json, const DeviceFigures& device) {
   json.Int("busy_ns", device.busy_ns).Int("opaque_ns", device.opaque_ns).Int("idle_ns", device.idle_ns);
   json.Uint("idle_intervals", device.idle_intervals).Int("longest_idle_ns", device.longest_idle_ns);
   json.Int("longest_idle_begin_host_ns", device.longest_idle_begin_host_ns);
+  json.Uint("longest_idle_after_step", device.longest_idle_after_step);
+  json.Uint("longest_idle_before_step", device.longest_idle_before_step);
   json.Int("steps_captured_ns", device.steps_captured_ns);
   json.Int("steps_busy_ns", device.steps_busy_ns).Int("steps_idle_ns", device.steps_idle_ns);
   json.EndObject();
@@ -328,7 +330,9 @@ void WriteSelfCost(JsonWriter& json, const Summary& summary) {
                                ? std::optional<uint64_t>(cost.callback_ns())
                                : std::nullopt);
   json.Uint("callback_samples", cost.callback_samples());
-  json.Uint("collector_cpu_ns", cost.collector_cpu_ns()).Uint("flush_cpu_ns", cost.flush_cpu_ns());
+  // A thread that measured itself has used some.
+  WriteUnlessZero(json, "collector_cpu_ns", cost.collector_cpu_ns());
+  WriteUnlessZero(json, "flush_cpu_ns", cost.flush_cpu_ns());
   json.Uint("buffer_bytes_peak", cost.buffer_bytes_peak()).Uint("ring_bytes", cost.ring_bytes());
   json.Uint("written_bytes", cost.written_bytes());
   json.EndObject();

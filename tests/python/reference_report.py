@@ -274,13 +274,19 @@ class ReferenceReport:
         for device in {row["device"] for row in every}:
             busy = self.busy(row for row in inside if row["device"] == device)
             idle = without(self.captured, busy)
+            longest = max(idle, key=lambda gap: gap[1] - gap[0], default=None)
+            numbered = [(step["end_host_ns"], step["index"]) for step in self.trace.steps]
+            before = [index for end, index in numbered if longest and end <= longest[0]]
+            behind = [index for end, index in numbered if longest and end >= longest[1]]
             out[device] = {
                 "kernels": sum(row["device"] == device for row in self.kernels),
                 "busy_ns": length(busy),
                 "idle_ns": length(idle),
                 "idle_intervals": len(idle),
                 "longest_idle_ns": max((end - begin for begin, end in idle), default=0),
-                "longest_idle_begin_host_ns": max(idle, key=lambda gap: gap[1] - gap[0])[0] if idle else None,
+                "longest_idle_begin_host_ns": longest[0] if longest else None,
+                "longest_idle_after_step": before[-1] if before else None,
+                "longest_idle_before_step": behind[0] if behind else None,
                 "steps_captured_ns": length(in_steps) if in_steps else None,
                 "steps_idle_ns": length(intersection(idle, in_steps)) if in_steps else None,
             }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -419,6 +420,26 @@ def test_kill_9_leaves_a_readable_file(job: Job) -> None:
     nested = 2  # every runtime call has a driver call inside; enter and exit each
     assert trace_decode.rows(trace.calls) >= safe[-1][1] // (2 * nested) - 8
     assert trace.lost() == {}
+
+
+def test_a_limit_of_file_size_ends_the_trace_and_not_the_job(job: Job) -> None:
+    # As a program of its own meets it: Python would ignore the signal, and its children with it.
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    done = subprocess.run(
+        [str(job.build / "fakes" / "gpuperf-replay"), "--loops", "3", *CALM],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env=job.environment({}),
+        preexec_fn=limit,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "File too large; tracing stops here, the job goes on" in done.stderr
+    assert job.trace_path.stat().st_size <= 20_000
 
 
 # --- the end ---------------------------------------------------------------------------------------------------------

@@ -239,12 +239,47 @@ def test_a_part_that_is_missing_is_told(pb, tmp_path, capsys):
     assert code == 4
     assert "the trace is damaged" in out.splitlines()[0]
     assert "run.gpuperf.0001" in out
+    _, out, _ = run(capsys, "dump", path)
+    (line,) = (line for line in out.splitlines() if line.startswith("damage "))
+    assert line.endswith(f' file="{path}.0001"')
 
 
 def test_where_the_longest_idle_time_lies(pb, tmp_path, capsys):
     _, out, _ = run(capsys, "report", write(tmp_path, whole(pb)))
     # Idle: 1-2, 3-3.5, 5.5-7 and 8-11 ms; steps end at 2, 6 and 10 ms, and 9.5 is not behind 10.
-    assert "GPU 0: longest idle time 3.00 ms, from 7.00 ms in; idle 50.0 % of the 8.00 ms between steps" in out
+    where = "from 7.00 ms in, after the end of step 1"
+    assert f"GPU 0: longest idle time 3.00 ms, {where}; idle 50.0 % of the 8.00 ms between steps" in out
+
+
+@pytest.mark.parametrize(
+    ("ends", "where"),
+    [
+        ([], ""),
+        ([9_000_000, 10_000_000], ""),  # begins before the end of step 0, and its middle is behind no other
+        ([2_000_000, 12_000_000], ", between the ends of steps 0 and 1"),
+        ([2_000_000, 9_000_000, 12_000_000], ", between the ends of steps 0 and 2"),
+        ([2_000_000, 8_000_000], ", after the last step"),
+        ([11_000_000, 12_000_000], ", before the first step was over"),
+        ([9_000_000, 11_000_000], ", before the end of step 1"),
+    ],
+)
+def test_between_which_steps_the_longest_idle_time_lies(pb, tmp_path, capsys, ends, where):
+    chunk = body(pb)
+    del chunk.steps[:]
+    for index, end in enumerate(ends):
+        chunk.steps.add(host_ns=end, index=index)
+    encoded = trace_builder.chunk(chunk, 0, checkpoint=True, first=1_000_000, last=11_000_000)
+    _, out, _ = run(capsys, "report", write(tmp_path, trace_builder.file(file_header(pb), [encoded])))
+    (line,) = (line for line in out.splitlines() if "longest idle time" in line)
+    assert line.split(";")[0] == f"  GPU 0: longest idle time 3.00 ms, from 7.00 ms in{where}"  # 8 to 11 ms
+
+
+def test_own_cost_that_was_not_measured_is_not_zero(pb, tmp_path, capsys):
+    path = write(tmp_path, whole(pb))  # tells nothing of the flush thread
+    _, out, _ = run(capsys, "report", path)
+    assert "50.0 µs collector CPU, – flush CPU" in out
+    cost = report.summary(path)["self_cost"]
+    assert (cost["collector_cpu_ns"], cost["flush_cpu_ns"]) == (50_000, None)
 
 
 def test_ranges_are_carried_to_the_gpu(pb, tmp_path, capsys):

@@ -140,7 +140,7 @@ def notes(trace: Summary) -> Iterator[str]:
 def _idle_times(trace: Summary, device: dict[str, Any]) -> str:
     begin = device["longest_idle_begin_host_ns"]
     text = f"{_gpu(device)}: longest idle time {units.duration(device['longest_idle_ns'])}, from"
-    text += f" {_since_start(trace, begin)}{_beside_steps(trace, begin + device['longest_idle_ns'] // 2)}"
+    text += f" {_since_start(trace, begin)}{_among_steps(trace, device)}"
     if device["steps_captured_ns"]:
         in_steps = units.share(device["steps_idle_ns"], device["steps_captured_ns"])
         text += f"; idle {in_steps} of the {units.duration(device['steps_captured_ns'])} between steps"
@@ -151,12 +151,20 @@ def _gpu(device: dict[str, Any]) -> str:
     return "a GPU that the trace does not name" if device["device"] is None else f"GPU {device['device']}"
 
 
-def _beside_steps(trace: Summary, host_ns: int) -> str:
-    """Where the middle of something lies that is not between steps."""
+def _among_steps(trace: Summary, device: dict[str, Any]) -> str:
+    """Where the longest idle time lies; most of it counts where it reaches over the first end or the last."""
+    middle = device["longest_idle_begin_host_ns"] + device["longest_idle_ns"] // 2
     first, last = trace["steps"]["first_host_ns"], trace["steps"]["last_host_ns"]
-    if first is None or first <= host_ns < last:
-        return ""
-    return ", before the first step was over" if host_ns < first else ", after the last step"
+    after, before = device["longest_idle_after_step"], device["longest_idle_before_step"]
+    if after is None and first is not None and middle < first:
+        return ", before the first step was over"
+    if before is None and last is not None and middle >= last:
+        return ", after the last step"
+    if after is not None and before is not None:
+        return f", between the ends of steps {units.count(after)} and {units.count(before)}"
+    if after is not None:
+        return f", after the end of step {units.count(after)}"
+    return "" if before is None else f", before the end of step {units.count(before)}"
 
 
 def _plural(word: str, number: int) -> str:
