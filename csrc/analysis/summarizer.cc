@@ -338,7 +338,7 @@ void Summarizer::FinishSteps(Summary* summary) {
 
 // Among all steps of the trace, which are sorted: also in a region.
 void Summarizer::PlaceLongestIdle(DeviceFigures* figures) const {
-  if (!figures->longest_idle_begin_host_ns) return;
+  if (!figures->longest_idle_begin_host_ns || !figures->longest_idle_ns) return;
   const int64_t begin = *figures->longest_idle_begin_host_ns;
   const int64_t end = begin + *figures->longest_idle_ns;
   const auto before = std::upper_bound(steps_.begin(), steps_.end(), begin,
